@@ -1,7 +1,9 @@
-"""Table of operation counts beside the published ones: ``python -m benchmarks.operation_counts``.
+"""Table of operation counts beside a recount: ``python -m benchmarks.operation_counts``.
 
-Each row of ``../shared/oracle/operation_counts.json`` is counted with each algorithm, up
-to a size of the problem. The table is written to ``docs/benchmarks/operation_counts.md``.
+The recount, ``../shared/oracle/operation_counts.json``, is this project's own count of the code
+that the authors of PV-OSIMr released; they printed no counts. Each of its rows is counted with
+each algorithm, up to a size of the problem. The table is written to
+``docs/benchmarks/operation_counts.md``.
 """
 
 from __future__ import annotations
@@ -23,32 +25,32 @@ from delassus import Problem, Robot
 from delassus.model.robot import Base
 
 ROOT = Path(__file__).resolve().parents[1]
-PUBLISHED = ROOT.parent / "shared" / "oracle" / "operation_counts.json"
+RECOUNT = ROOT.parent / "shared" / "oracle" / "operation_counts.json"
 ROBOTS = ROOT.parent / "shared" / "robots"
 OUTPUT = ROOT / "docs" / "benchmarks" / "operation_counts.md"
 PAPER_NAMES = {"pv_osimr": "PV-OSIMr", "pv_osim": "PV-OSIM", "efpa": "EFPA", "ltl": "LTL"}
 ALGORITHMS = ("ltl", "efpa", "pv_osim", "pv_osimr", "kjr", "auto")
 LARGEST = 700_000
-"""Published counts above this are not counted again: it takes minutes."""
+"""Numbers of the recount above which no count of ours is made: it takes minutes."""
 GOAL = 0.8
-"""Specialised counts relative to the published ones; counts above this are listed."""
+"""Specialised counts relative to the recount's; counts above this are listed."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the published table.
+    """A row of the recount.
 
     Attributes
     ----------
     group : ``"robots"``, ``"stem_rotated"``, ``"stem"`` or ``"chain"``.
-    name : as published.
-    published : counts by the papers' names of the algorithms.
+    name : of the mechanism.
+    recount : counts by the papers' names of the algorithms.
     make : builds the problem.
     """
 
     group: str
     name: str
-    published: dict[str, int]
+    recount: dict[str, int]
     make: Callable[[], Problem]
 
 
@@ -130,14 +132,14 @@ def dense(frames: tuple[str, ...], count: int) -> Problem:
 
 
 def rows() -> Iterator[Row]:
-    """Yield the published rows that can be built.
+    """Yield the rows of the recount that can be built.
 
     Raises
     ------
     FileNotFoundError
-        If the published counts or the robots are not beside the repository.
+        If the recount or the robots are not beside the repository.
     """
-    data: dict[str, Any] = json.loads(PUBLISHED.read_text(encoding="utf-8"))
+    data: dict[str, Any] = json.loads(RECOUNT.read_text(encoding="utf-8"))
     for group in ("robots", "stem_rotated", "stem", "chain"):
         for name, entry in data[group].items():
             counts = {paper: entry[paper] for paper in PAPER_NAMES.values() if paper in entry}
@@ -162,13 +164,13 @@ def _given(problem: Problem) -> Problem:
 def is_counted(row: Row, name: str, largest: int) -> bool:
     """Return whether an algorithm is counted on a row, as its count is at most about `largest`.
 
-    Where none is published, LTL is expected to need as many operations as the most expensive
+    Where the recount has none, LTL is expected to need as many operations as the most expensive
     algorithm of the row, the others as many as the cheapest.
     """
-    published = row.published.get(PAPER_NAMES.get(name, ""))
-    if published is None:
-        published = (max if name == "ltl" else min)(row.published.values())
-    return published <= largest
+    theirs = row.recount.get(PAPER_NAMES.get(name, ""))
+    if theirs is None:
+        theirs = (max if name == "ltl" else min)(row.recount.values())
+    return theirs <= largest
 
 
 def places(largest: int) -> Places:
@@ -179,16 +181,16 @@ def places(largest: int) -> Places:
         problem = row.make()
         cells = [row.name]
         for name in ALGORITHMS:
-            published = row.published.get(PAPER_NAMES.get(name, ""))
+            theirs = row.recount.get(PAPER_NAMES.get(name, ""))
             if not is_counted(row, name, largest):
-                cells.append("–" if published is None else f"– of {published}")
+                cells.append("–" if theirs is None else f"– of {theirs}")
                 continue
             generic = ours.operations(problem, name, generic=True).total
             specialised = ours.operations(problem, name).total
             cell = f"{generic} / {specialised}"
-            if published is not None:
-                ratio = specialised / published
-                cell += f" of {published} ({generic / published:.2f} / {ratio:.2f})"
+            if theirs is not None:
+                ratio = specialised / theirs
+                cell += f" of {theirs} ({generic / theirs:.2f} / {ratio:.2f})"
                 if ratio > GOAL:
                     short.append((ratio, f"{row.name}, {name}"))
             cells.append(cell)
@@ -209,14 +211,14 @@ def main() -> None:
         "--largest",
         type=int,
         default=LARGEST,
-        help="largest published count [operations] of a counted row (default: %(default)s)",
+        help="largest count [operations] of the recount in a counted row (default: %(default)s)",
     )
     add_output(parser, OUTPUT)
     arguments = parser.parse_args()
-    if not PUBLISHED.is_file():
+    if not RECOUNT.is_file():
         parser.error(
-            f"the published counts are not here: this benchmark compares with {PUBLISHED.name} in "
-            f"{PUBLISHED.parent}, a folder that is not part of this repository"
+            f"the recount is not here: this benchmark compares with {RECOUNT.name} in "
+            f"{RECOUNT.parent}, a folder that is not part of this repository"
         )
     pages.write(arguments.output, "benchmarks/operation_counts", places(arguments.largest))
 

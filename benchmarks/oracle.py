@@ -113,12 +113,16 @@ def problem_of(name: str, *more: str) -> Problem:
     return Problem(Robot.from_urdf(beside(file), base), contacts)
 
 
-def robot(name: str, state: int = 0, differentials: bool = True) -> Robot:
+def robot(
+    name: str, state: int = 0, differentials: bool = True, by_links: bool = False
+) -> Robot:
     """Return a robot with its loops as couplings that hold at a state.
 
     Parameters
     ----------
     differentials : those of Tello are functions of the positions instead.
+    by_links : the independent joints of differentials are those of the links, as the library's
+        approximate methods have them; otherwise those of the rotors.
     """
     content = data(name)
     joints, bodies = [], []
@@ -141,7 +145,7 @@ def robot(name: str, state: int = 0, differentials: bool = True) -> Robot:
         names = tuple(body["name"] for body in members)
         if differentials and "Differential" in cluster["type"]:
             functions.append(differential(cluster["name"], names))
-            independent += names[:2]  # the rotors
+            independent += names[2:] if by_links else names[:2]
         elif len(members) > 1:
             columns = slice(cluster["yd_index"], cluster["yd_index"] + cluster["nyd"])
             rates = {body["name"]: G[body["v_index"], columns] for body in members}

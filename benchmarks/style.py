@@ -1,7 +1,7 @@
 """Drawing of figures: an algorithm has one style in all of the papers', readable in grey.
 
 Lines differ by colour, dashes and marks (:data:`~delassus.drawing.figures.SERIES`), bars by
-shade and hatching. Published numbers are hollow marks without a line.
+shade and hatching. Numbers of a recount are hollow marks without a line.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def curve(
 def marks(
     axes: Axes, points: Mapping[int, float], style: Mapping[str, Any], label: str = ""
 ) -> None:
-    """Draw published numbers as larger hollow marks."""
+    """Draw numbers of a recount as larger hollow marks."""
     axes.plot(
         list(points), list(points.values()), linestyle="none", marker=style["marker"],
         color=style["color"], markerfacecolor="none", markersize=9, label=label or None,
@@ -99,21 +99,21 @@ def _heights(
 def bars(
     axes: Axes,
     values: Mapping[str, Mapping[str, float]],
-    published: Mapping[str, Mapping[str, float]] | None = None,
+    recount: Mapping[str, Mapping[str, float]] | None = None,
 ) -> None:
-    """Draw groups of bars, with published numbers as hollow diamonds.
+    """Draw groups of bars, with numbers of a recount as hollow diamonds.
 
     Parameters
     ----------
     values : by label of the group, then by label of the bar.
-    published : likewise; bars without a number may be absent.
+    recount : likewise; bars without a number may be absent.
     """
     drawn = list(_heights(values))
     width = 0.8 / len(drawn)
     for k, (name, heights, fill) in enumerate(drawn):
         at = np.arange(len(values)) + width * (k - (len(drawn) - 1) / 2)
         axes.bar(at, heights, width, label=name, **fill)
-        told = [(published or {}).get(label, {}).get(name, np.nan) for label in values]
+        told = [(recount or {}).get(label, {}).get(name, np.nan) for label in values]
         if not np.isnan(told).all():
             axes.plot(at, told, linestyle="none", marker="D", color="#b3362b", markersize=5,
                       markerfacecolor="white")  # fmt: skip

@@ -52,9 +52,9 @@ def main() -> int:
     arguments = parser.parse_args()
     folder = folder_of(arguments, PAGES)
     written = [page for page in ALL if not arguments.page or page.name in arguments.page]
-    kept = Kept(KEPT)
+    kept = Kept(KEPT, folder)
     try:
-        write(folder, kept, written, arguments.quick)
+        write(kept, written, arguments.quick)
     except KeyboardInterrupt:
         replace_line("")
         print(f"Interrupted. The same command continues with the results kept in {KEPT}.")
@@ -63,8 +63,9 @@ def main() -> int:
     return 0
 
 
-def write(folder: Path, kept: Kept, written: Sequence[Page], quick: bool) -> None:
+def write(kept: Kept, written: Sequence[Page], quick: bool) -> None:
     """Write pages and their figures."""
+    folder = kept.folder
     kept.parts = len(written)
     for kept.done, page in enumerate(written):
         path = folder / f"{page.name}.md"

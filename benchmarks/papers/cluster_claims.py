@@ -1,12 +1,12 @@
-"""What this project finds of the cluster paper's claims."""
+"""What this project finds of the cluster paper's claims: by operations, with the times beside."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from benchmarks.papers import leg
-from benchmarks.papers.clusters import CLOSE, MEASURES, NAMES, ROBOTS, Found
+from benchmarks.papers.clusters import CLOSE, NAMES, ROBOTS, Found, between
 from benchmarks.papers.page import Findings, percent
 from benchmarks.scaling import exponent
 
@@ -21,9 +21,11 @@ _NEGLIGIBLE = 5.0
 _SLOWER = (
     (0, "projected", "Projected RNEA", "sparse"), (1, "projection", "Projection Method", "sparse"),
     (1, "lagrange", "Lagrange Multiplier Method", "sparse"),
-    (2, "projection", "Projection Method", "small"),
+    (2, "projection", "Projection Method", "factorisation"),
 )  # fmt: skip
 """Table, method, its name and the key of a reason for each method that costs more."""
+_VARIANTS = {"dense_inverse": "with a dense inverse", "dense_cholesky": "with dense factors"}
+"""Methods that are the projection by dense matrices."""
 _SCALING = (
     (11, "forward", "c_aba", "C-ABA", 1),
     (11, "forward", "projection", "Projection Method", 3),
@@ -31,14 +33,6 @@ _SCALING = (
     (13, "matrix", "efpa", "C-EFPA", 1), (13, "matrix", "projection", "Projection Method", 3),
 )  # fmt: skip
 """Figure, quantity, method, its name and the claimed exponent."""
-
-
-def by_measure(holding: Sequence[bool]) -> bool | str:
-    """Return whether something holds by all of :data:`MEASURES`, or by which one alone."""
-    if all(holding) or not any(holding):
-        return all(holding)
-    kept = next(measure for measure, holds in zip(MEASURES, holding, strict=True) if holds)
-    return f"the measure: by {kept} alone"
 
 
 def of_tables(tables: Sequence[Found], printed: Mapping[str, Any]) -> Findings:
@@ -57,14 +51,13 @@ def of_tables(tables: Sequence[Found], printed: Mapping[str, Any]) -> Findings:
     extra, exact = [], []
     for counts in tables[0].robots.values():
         cost, least, base = (counts[m] for m in ("approximate", "unconstrained", "c_rnea"))
-        if isinstance(cost, int) and isinstance(least, int) and isinstance(base, int):
-            extra.append(100.0 * (cost / least - 1.0))
-            exact.append(100.0 * (base / cost - 1.0))
-    yield "negligibly more", max(extra) < _NEGLIGIBLE, f"operations: {_between(extra)}"
+        extra.append(100.0 * (cost / least - 1.0))
+        exact.append(100.0 * (base / cost - 1.0))
+    yield "negligibly more", max(extra) < _NEGLIGIBLE, f"operations: {between(extra)}"
     free = sum(value < _NEGLIGIBLE for value in exact)
     yield (
         "exactness", max(exact) < _NEGLIGIBLE or (free > 0 and "the rotors"),
-        f"C-RNEA beside the approximate RNEA, operations: {_between(exact)}; below "
+        f"C-RNEA beside the approximate RNEA, operations: {between(exact)}; below "
         f"{_NEGLIGIBLE:g} % on {free} of {len(exact)} robots",
         {"reason": reasons["rotors"]},
     )  # fmt: skip
@@ -73,46 +66,47 @@ def of_tables(tables: Sequence[Found], printed: Mapping[str, Any]) -> Findings:
 def _on_all(found: Found, method: str) -> tuple[bool | str, str]:
     """Return whether the reference costs less than a method on all robots."""
     parts, holding = [], []
-    for measure in MEASURES:
-        values = _relative(found, method, measure)
-        against = {robot: value for robot, value in values.items() if value <= 0.0}
-        listed = ", ".join(f"{ROBOTS[robot]} {percent(value)}" for robot, value in against.items())
-        count = f"{measure}: on {len(values) - len(against)} of {len(values)}"
-        parts.append(count + (f", not on {listed}" if listed else ""))
+    for name, words in _variants(found, method).items():
+        values = _relative(found, name)
+        against = [f"{ROBOTS[robot]} {percent(v)}" for robot, v in values.items() if v <= 0.0]
+        count = f"{words}: on {len(values) - len(against)} of {len(values)}"
+        parts.append(count + (f", not on {', '.join(against)}" if against else ""))
         holding.append(not against)
-    return by_measure(holding), "; ".join(parts)
+    slower = [{value > 0.0 for value in found.slower(robot, method)} for robot in found.robots]
+    disagree = slower.count({True, False})
+    undecided = f", processes disagree on {disagree}" if disagree else ""
+    parts.append(f"times: on {slower.count({True})} of {len(slower)}{undecided}")
+    return holding[0] or (any(holding) and "the factorisation"), "; ".join(parts)
 
 
 def _range(
     found: Found, method: str, name: str, printed: Mapping[str, Any], reason: str
 ) -> tuple[str, bool | str, str, Mapping[str, str]]:
     """Return whether the relative costs of a method are within a range."""
-    taken = [robot for robot in found.robots if found.relative(robot, method) is not None]
-    told = [printed[found.table.number][method][printed["columns"].index(r)] for r in taken]
-    parts, holding = [], []
-    for measure in MEASURES:
-        values = _relative(found, method, measure).values()
-        parts.append(f"{measure}: {_between(values)}")
-        ends = ((min(told), min(values)), (max(told), max(values)))
-        holding.append(all(abs(a - b) <= CLOSE for a, b in ends))
-    refusing = ", ".join(ROBOTS[robot] for robot in found.robots if robot not in taken)
+    told = [printed[found.table.number][method][printed["columns"].index(r)] for r in found.robots]
+    variants = _variants(found, method)
+    parts = [f"{words}: {between(_relative(found, each).values())}"
+             for each, words in variants.items()]  # fmt: skip
+    slower = between(value for robot in found.robots for value in found.slower(robot, method))
+    parts.append(f"times: {slower}")
+    values = _relative(found, method).values()
+    ends = ((min(told), min(values)), (max(told), max(values)))
+    holds = all(abs(a - b) <= CLOSE for a, b in ends)
     words = {
         "table": found.table.number, "method": name, "reference": NAMES[found.table.reference],
-        "without": f", without {refusing}, which it refuses" if refusing else "",
-        "range": _between(told), "reason": reason,
+        "range": between(told), "reason": reason,
     }  # fmt: skip
-    return "range", by_measure(holding), "; ".join(parts), words
+    return "range", holds or (len(variants) > 1 and "the factorisation"), "; ".join(parts), words
 
 
-def _relative(found: Found, method: str, measure: str) -> dict[str, float]:
-    every = {robot: found.relative(robot, method) for robot in found.robots}
-    return {robot: value[measure] for robot, value in every.items() if value is not None}
+def _variants(found: Found, method: str) -> dict[str, str]:
+    """Return the methods that stand for one of the paper's, with their measure in words."""
+    dense = _VARIANTS if found.table.quantity == "matrix" and method == "projection" else {}
+    return {method: "operations", **dense}
 
 
-def _between(values: Iterable[float]) -> str:
-    every = list(values)
-    least, most = percent(min(every)), percent(max(every))
-    return least if least == most else f"{least} to {most}"
+def _relative(found: Found, method: str) -> dict[str, float]:
+    return {robot: found.relative(robot, method) for robot in found.robots}
 
 
 def of_chains(table: Mapping[str, Any]) -> Findings:
@@ -122,13 +116,13 @@ def of_chains(table: Mapping[str, Any]) -> Findings:
             measure: {
                 kind: _slope(told[quantity][measure][method]) for kind, told in table.items()
             }
-            for measure in MEASURES
+            for measure in ("operations", "times")
         }
-        if power == 1:
-            holds = by_measure([max(each.values()) <= LINEAR for each in slopes.values()])
-        else:
-            least = min(min(each.values()) for each in slopes.values())
-            holds = least >= CUBIC or "the number of links"
+        counted = slopes["operations"].values()
+        holds = (
+            max(counted) <= LINEAR if power == 1
+            else min(counted) >= CUBIC or "the number of links"
+        )  # fmt: skip
         found = "; ".join(
             f"{measure}: {', '.join(f'{slope:.2f} ({kind})' for kind, slope in each.items())}"
             for measure, each in slopes.items()
@@ -160,15 +154,15 @@ def crossing(told: Mapping[str, Mapping[int, float]]) -> int | None:
     return next((n for n in sizes if n > max(dearer, default=0)), None)
 
 
-def _crossing(table: Mapping[str, Any]) -> tuple[bool | str, str]:
+def _crossing(table: Mapping[str, Any]) -> tuple[bool, str]:
     parts, holding = [], []
-    for measure in MEASURES:
+    for measure in ("operations", "times"):
         firsts = {kind: crossing(told["matrix"][measure]) for kind, told in table.items()}
         words = [f"from {n} links on ({kind})" if n else f"not up to 24 links ({kind})"
                  for kind, n in firsts.items()]  # fmt: skip
         parts.append(f"{measure}: {', '.join(words)}")
         holding.append(all(firsts.values()))
-    return by_measure(holding), "; ".join(parts)
+    return holding[0], "; ".join(parts)
 
 
 def of_leg(found: Mapping[str, Any]) -> Findings:

@@ -33,7 +33,7 @@ def robots(tables: Sequence[Found]) -> Figure:
     figure, panels = style.figure(2, number, _SIZE)
     for found, counts, times in zip(tables, panels[:number], panels[number:], strict=True):
         style.bars(counts, _bars(found.robots, 1.0))
-        style.bars(times, _bars(found.times, 1e6))
+        style.bars(times, _bars({name: found.least_times(name) for name in found.times}, 1e6))
         times.yaxis.set_major_formatter(ScalarFormatter())
         times.set_ylabel("µs")
         for axes in (counts, times):
@@ -46,12 +46,12 @@ def robots(tables: Sequence[Found]) -> Figure:
 
 
 def _bars(costs: Mapping[str, Mapping[str, Any]], scale: float) -> dict[str, dict[str, float]]:
-    """Return the costs of a table by labels; a method that refuses a robot has none."""
+    """Return the costs of a table by labels, of methods that have a label."""
     return {
         ROBOTS[name]: {
             _LABELS[method]: scale * cost
             for method, cost in of_methods.items()
-            if method != "unconstrained" and not isinstance(cost, str)
+            if method != "unconstrained" and method in _LABELS
         }
         for name, of_methods in costs.items()
     }

@@ -14,15 +14,16 @@ from benchmarks.papers.page import Findings, published
 
 
 class _Run(NamedTuple):
-    """What a run has: seconds to measure each method of a robot, duration of the motion [s]."""
+    """What a run has: seconds and processes that measure a robot, duration of the motion [s]."""
 
     robots: tuple[str, ...] = tuple(clusters.ROBOTS)
     seconds: float = 0.3
+    processes: int = clusters.PROCESSES
     size: chains.Size = chains.Size()
     duration: float = leg.DURATION
 
-    def tables(self, kept: Kept) -> list[clusters.Found]:
-        return clusters.tables(kept, self.robots, self.seconds)
+    def tables(self, kept: Kept) -> tuple[list[clusters.Found], set[str]]:
+        return clusters.tables(kept, self.robots, self.seconds, self.processes)
 
     def chains(self, kept: Kept) -> dict[str, Any]:
         return chains.found(kept, self.size)
@@ -33,26 +34,27 @@ class _Run(NamedTuple):
         return found
 
 
-_WHOLE, _QUICK = _Run(), _Run(("cheetah6",), 0.01, chains.QUICK, 0.05)
+_WHOLE, _QUICK = _Run(), _Run(("cheetah6",), 0.01, 1, chains.QUICK, 0.05)
 
 
 def places(kept: Kept, quick: bool) -> Places:
     """Return the results of the page by place; a quick run has one robot and short chains."""
     run = _QUICK if quick else _WHOLE
-    tables, random = run.tables(kept), run.chains(kept)
-    machines = set(random["measured"]).union(*(found.measured for found in tables))
+    (tables, measured), random = run.tables(kept), run.chains(kept)
+    machines = measured.union(random["measured"])
     return {
         "tables": clusters.results(tables, published("clusters")),
         "chains": chains.results(random["kinds"], run.size),
         "leg": leg.table_of(run.leg(kept)),
-        "measured": f"Times were measured on {'; '.join(sorted(machines))}.",
+        "measured": f"Times were measured on {'; '.join(sorted(machines))}. "
+        + clusters.agreement(tables),
     }
 
 
 def figures(kept: Kept) -> dict[str, Figure]:
     """Return the figures of a whole run by the name of their file."""
     return {
-        "clusters_robots": cluster_figures.robots(_WHOLE.tables(kept)),
+        "clusters_robots": cluster_figures.robots(_WHOLE.tables(kept)[0]),
         "clusters_chains": cluster_figures.chains(_WHOLE.chains(kept)["kinds"]),
         "clusters_leg": cluster_figures.leg_errors(_WHOLE.leg(kept)),
     }
@@ -60,6 +62,6 @@ def figures(kept: Kept) -> dict[str, Figure]:
 
 def findings(kept: Kept) -> Findings:
     """Yield what a whole run finds of the paper's claims."""
-    yield from cluster_claims.of_tables(_WHOLE.tables(kept), published("clusters"))
+    yield from cluster_claims.of_tables(_WHOLE.tables(kept)[0], published("clusters"))
     yield from cluster_claims.of_chains(_WHOLE.chains(kept)["kinds"])
     yield from cluster_claims.of_leg(_WHOLE.leg(kept))

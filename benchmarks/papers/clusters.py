@@ -1,21 +1,29 @@
 """Tables II to IV of the cluster paper: methods beside C-RNEA, C-ABA and C-EFPA.
 
-Each robot's methods are counted, and timed in turns in one measurement.
+Each robot's methods are counted, and timed in turns, in several processes. Verdicts are by
+operations: the times of the same kernels differ between processes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
 
-from benchmarks import cluster_cases, pages
+from benchmarks import cluster_cases, oracle, pages
 from benchmarks.cases import chosen
 from benchmarks.pages import table
 from benchmarks.papers.kept import Kept
-from benchmarks.papers.methods import contenders, measured_here, random_states, times_of
+from benchmarks.papers.methods import (
+    contenders,
+    in_process,
+    measured_here,
+    random_states,
+    times_of,
+)
 from benchmarks.papers.page import percent, under_headings
+from delassus import Problem
 
 ROBOTS = {
     "chain12": "geared chain 12", "belts12": "belt chain 12", "cheetah6": "Mini Cheetah",
@@ -26,7 +34,10 @@ _HEADS = ("robot", "method", "operations", "relative", "time [µs]", "relative",
           "verdict")  # fmt: skip
 CLOSE = 15.0
 """Percentage points that two relative costs may differ by to count as the same."""
-MEASURES = ("operations", "times")
+PROCESSES = 3
+"""Processes that measure the times of a whole run."""
+_AGREEING = 1.1
+"""Largest ratio of a method's relative times by which processes agree."""
 NAMES = {"c_rnea": "C-RNEA", "c_aba": "C-ABA", "efpa": "C-EFPA"}
 """Names in the paper of the references."""
 
@@ -65,44 +76,55 @@ class Found:
     Attributes
     ----------
     table : the table.
-    robots : name of the case → method → operations, or the reason of a refusal.
-    times : name of the case → method → least time of its kernel [s].
-    measured : machines and days of the times.
+    robots : name of the case → method → operations.
+    times : name of the case → per process, method → least time of its kernel [s].
     """
 
     table: Table
-    robots: dict[str, dict[str, int | str]] = field(default_factory=dict)
-    times: dict[str, dict[str, float]] = field(default_factory=dict)
-    measured: set[str] = field(default_factory=set)
+    robots: dict[str, dict[str, int]] = field(default_factory=dict)
+    times: dict[str, list[dict[str, float]]] = field(default_factory=dict)
 
-    def relative(self, name: str, method: str) -> dict[str, float] | None:
-        """Return how much more a method costs than the reference [%], by measure.
+    def relative(self, name: str, method: str) -> float:
+        """Return how many more operations a method takes than the reference [%]."""
+        counts = self.robots[name]
+        return 100.0 * (counts[method] / counts[self.table.reference] - 1.0)
 
-        None if the method refuses the robot.
-        """
-        count, base = self.robots[name][method], self.robots[name][self.table.reference]
-        if isinstance(count, str) or isinstance(base, str):
-            return None
-        times = self.times[name]
-        ratios = (count / base, times[method] / times[self.table.reference])
-        return {m: 100.0 * (r - 1.0) for m, r in zip(MEASURES, ratios, strict=True)}
+    def slower(self, name: str, method: str) -> list[float]:
+        """Return how much longer a method takes than the reference [%], by process."""
+        return [
+            100.0 * (times[method] / times[self.table.reference] - 1.0)
+            for times in self.times[name] if method in times
+        ]  # fmt: skip
+
+    def least_times(self, name: str) -> dict[str, float]:
+        """Return the least time of each method of all processes [s]."""
+        every = self.times[name]
+        return {method: min(times[method] for times in every) for method in every[0]}
 
 
-def compared(name: str, quantity: str, seconds: float) -> dict[str, Any]:
-    """Return operations and times of a robot's methods, with machine and day.
+def counted(name: str, quantity: str) -> dict[str, int]:
+    """Return the operations of a robot's methods."""
+    every = contenders(loaded(name).problem, quantity, near=near(name))
+    return {method: found.count() for method, found in every}
+
+
+def timed(names: Sequence[str], seconds: float) -> dict[str, Any]:
+    """Return the times [s] of all methods by table and robot, with machine and day.
 
     Parameters
     ----------
+    names : of the cases.
     seconds : to measure each method.
     """
-    closed = loaded(name)
-    operations = {
-        method: found if isinstance(found, str) else found.count()
-        for method, found in contenders(closed.problem, quantity)
-    }
-    states = random_states(closed.problem, closed.pool())
-    times = times_of(closed.problem, quantity, states, seconds)
-    return {"operations": operations, "times": times, "measured": measured_here()}
+    found: dict[str, dict[str, Any]] = {about.number: {} for about in TABLES}
+    for name in names:
+        problem = loaded(name).problem
+        states = random_states(problem, loaded(name).pool())
+        for about in TABLES:
+            found[about.number][name] = times_of(
+                problem, about.quantity, states, seconds, near=near(name)
+            )
+    return {"times": found, "measured": measured_here()}
 
 
 @cache
@@ -112,51 +134,83 @@ def loaded(name: str) -> cluster_cases.Closed:
     return case.load()
 
 
-def tables(kept: Kept, names: Sequence[str], seconds: float) -> list[Found]:
-    """Return the measurements of all tables.
+@cache
+def near(name: str) -> Problem:
+    """Return the problem that the approximations of a case take.
+
+    The independent joints of Tello's differentials are those of the links, as in the authors'
+    code; those of the rotors would leave out links.
+    """
+    problem = loaded(name).problem
+    if not problem.robot.functions:
+        return problem
+    return Problem(oracle.robot(problem.robot.name, by_links=True), problem.contacts)
+
+
+def tables(
+    kept: Kept, names: Sequence[str], seconds: float, processes: int
+) -> tuple[list[Found], set[str]]:
+    """Return the measurements of all tables, and the machines and days of the times.
 
     Parameters
     ----------
     names : of the cases.
     seconds : to measure each method.
+    processes : that measure times.
     """
-    every = []
-    for about in TABLES:
-        found = Found(about)
+    runs = [
+        kept.of(
+            f"times of {', '.join(names)}, {seconds:g} s, process {k + 1}",
+            partial(in_process, partial(timed, tuple(names), seconds)),
+        )
+        for k in range(processes)
+    ]
+    every = [Found(about) for about in TABLES]
+    for found in every:
         for name in names:
-            result = kept.of(
-                f"table {about.number}: {ROBOTS[name]}, {seconds:g} s",
-                partial(compared, name, about.quantity, seconds),
+            found.robots[name] = kept.of(
+                f"table {found.table.number}: {ROBOTS[name]}",
+                partial(counted, name, found.table.quantity),
             )
-            found.robots[name] = result["operations"]
-            found.times[name] = result["times"]
-            found.measured.add(result["measured"])
-        every.append(found)
-    return every
+            found.times[name] = [run["times"][found.table.number][name] for run in runs]
+    return every, {run["measured"] for run in runs}
 
 
-def verdict(printed: float, found: Mapping[str, float]) -> str:
-    """Return whether a relative cost [%] reproduces, by all measures, by none, or by one."""
-    close = [measure for measure, value in found.items() if abs(printed - value) <= CLOSE]
-    if len(close) == len(found):
-        return "reproduces"
-    return f"depends: {', '.join(close)} reproduce" if close else "does not"
+def agreement(tables: Sequence[Found]) -> str:
+    """Return the sentence on the relative times that differ between processes."""
+    pairs = [
+        found.slower(name, method)
+        for found in tables
+        for name, methods in found.times.items()
+        for method in methods[0]
+        if method != found.table.reference
+    ]
+    apart = sum(
+        max(values) + 100.0 > _AGREEING * (min(values) + 100.0) or min(values) < 0.0 < max(values)
+        for values in pairs
+    )
+    return (
+        f"Of {len(pairs)} relative times {apart} differ in sign or by more than 10 % between "
+        f"{len(next(iter(tables[0].times.values())))} processes."
+    )
+
+
+def verdict(printed: float, found: float) -> str:
+    """Return whether a relative cost [%] reproduces by operations."""
+    return "reproduces" if abs(printed - found) <= CLOSE else "does not"
 
 
 def results(tables: Sequence[Found], printed: Mapping[str, Any]) -> Iterator[object]:
     """Return the tables, and that of the authors' library beside table IV as printed."""
     sections: dict[str, object] = {}
     for found in tables:
-        about, rows, refused = found.table, [], {}
+        about, rows = found.table, []
         for name, counts in found.robots.items():
-            for method, count in counts.items():
+            for method in counts:
                 label = ROBOTS[name] if method == about.reference else ""
                 rows.append((label, f"`{method}`", *_cells(found, name, method, printed)))
-                if isinstance(count, str):
-                    refused[ROBOTS[name]] = count
         heading = f"Table {about.number} and figure {about.figure}: {about.title}"
-        reasons = [f"Refused for {name}: {reason}." for name, reason in refused.items()]
-        sections[heading] = [table(_HEADS, rows, 2), *reasons]
+        sections[heading] = table(_HEADS, rows, 2)
     sections["The authors' library on another processor"] = _library(printed)
     return under_headings(sections, "###")
 
@@ -165,16 +219,22 @@ def _cells(found: Found, name: str, method: str, printed: Mapping[str, Any]) -> 
     """Return the cells of a method of a robot."""
     number, column = found.table.number, printed["columns"].index(name)
     told = printed[number][method][column] if method in printed[number] else None
-    text = "" if told is None else percent(told)
-    relative, count = found.relative(name, method), found.robots[name][method]
-    if relative is None:
-        return ("refused", "", "", "", text, "")
-    time = f"{1e6 * found.times[name][method]:.3g}"
+    count, time = found.robots[name][method], found.least_times(name).get(method)
+    microseconds = "" if time is None else f"{1e6 * time:.3g}"
     if method == found.table.reference:
         bars = dict(zip(printed["columns"], printed["bars"][number], strict=False))
-        return (count, "", time, "", f"{bars[name]} µs" if name in bars else "", "")
-    result = "" if told is None else verdict(told, relative)
-    return (count, percent(relative["operations"]), time, percent(relative["times"]), text, result)
+        return (count, "", microseconds, "", f"{bars[name]} µs" if name in bars else "", "")
+    relative, slower = found.relative(name, method), found.slower(name, method)
+    text, result = ("", "") if told is None else (percent(told), verdict(told, relative))
+    times = between(slower) if slower else ""
+    return (count, percent(relative), microseconds, times, text, result)
+
+
+def between(values: Iterable[float]) -> str:
+    """Return the range of relative costs [%]."""
+    every = list(values)
+    least, most = percent(min(every)), percent(max(every))
+    return least if least == most else f"{least} to {most}"
 
 
 def _library(printed: Mapping[str, Any]) -> pages.Table:

@@ -2,8 +2,8 @@
 
 P. Wensing, R. Featherstone, D. E. Orin, "A Reduced-Order Recursive Algorithm for the Computation
 of the Operational-Space Inertia Matrix", 2012, section V and appendix. Counts of our algorithms
-are generic. The paper's model counts each spatial operation of EFPA alone, on matrices without
-zeros: :func:`model`.
+are generic. The paper's model counts each spatial operation of EFPA and of RJKA, on matrices
+without zeros: :mod:`benchmarks.papers.cost_model`.
 """
 
 from __future__ import annotations
@@ -16,19 +16,27 @@ from matplotlib.figure import Figure
 from benchmarks import ours, style, timing
 from benchmarks.cases import pool
 from benchmarks.pages import Places, Table, table
-from benchmarks.papers import asimo, stages
+from benchmarks.papers import asimo, cost_model, stages
 from benchmarks.papers.asimo import AXES, HANDS_AND_FEET, VARIANTS
 from benchmarks.papers.kept import Kept, counted
 from benchmarks.papers.osimr import count, recounted
 from benchmarks.papers.page import Findings, published, under_headings
 from delassus import Problem
-from delassus.model import WORLD, JointKind
+from delassus.algorithms import ltl
+from delassus.algorithms.counting import OperationCounter
+from delassus.rbda.factored_inertia import factorise, products, solve_rows, substituted
+from delassus.rbda.tree import Tree
+from delassus.rbda.trees import tree_of
+from delassus.scalars.functions import Matrix
+from delassus.scalars.ports import Inputs
 
 ALGORITHMS = ("ltl", "efpa", "kjr", "pv_osim", "pv_osimr")
 _SHORT = dict(zip(AXES, ("(general axes)", "(D.–H.)", "(right angles)"), strict=True))
 """Choices of axes in claims."""
 BOTH = ("efpa", "efpa_strict")
 MODEL = "EFPA, the paper's cost model"
+RJKA = "RJKA, the paper's cost model"
+MODELS = {MODEL: cost_model.efpa, RJKA: cost_model.rjka}
 DH = "as of Denavit and Hartenberg"
 ROBOTS = (
     "Go1 (altered) 4x3D feet, K=[0 I]", "Go1 (altered) 4x6D feet, K=I6", "Atlas feet 2x6D, K=I6",
@@ -38,56 +46,6 @@ ROBOTS = (
 _, _, _TIPS, _LIMBS, _MORE, _FINGERS, _ON_FOOT = VARIANTS
 _SECONDS = 1.0
 """Duration of the measurement of a robot's times [s]."""
-
-# Operations of revolute joints with frames of Denavit and Hartenberg; each pair is for any joint,
-# and for the privileged child, which turns about a fixed axis of the floating base. The second
-# entries, and all single ones but the first, are printed. The first entries are two turns and two
-# shifts, as `test/benchmarks/test_paper_pages.py` counts them in our spatial algebra.
-_JOINT = 1 + 5  # D⁻¹ and I^A Φ D⁻¹
-_UPDATE = 15 + 15  # I^A − I^A Φ D⁻¹ Φᵀ I^A
-TO_PARENT = (82 + 74, 22 + 25)  # Xᵀ (…) X
-ADDED = (21, 15)  # to I^A of the parent
-PROPAGATED = (120 + 66, 48 + 24)  # (ᵏX L) X, whose column along Φ is zero
-CARRIED = (120 + 72, 48 + 24)  # X Λ⁻¹
-_ACROSS = 30 + 30  # L times 6×6, or 6×6 times L
-_OF_JOINT = 6 + 6  # K ᵏXᵀ added
-_ROOT = 231  # (I^A)⁻¹
-PRODUCT = (216 + 180, 216 + 180 - 36 - 36)  # K₁ ᵏXᵀ; the first also of a block off the diagonal
-_TOOL = 137 + 137  # Λ⁻¹ of an end effector in its axes
-
-
-def model(problem: Problem) -> dict[str, int]:
-    """Return the operations of EFPA by the paper's cost model, by stage.
-
-    Parameters
-    ----------
-    problem : of revolute joints, with six-row contacts on different bodies.
-    """
-    joints = problem.robot.joints
-    ends = [problem.robot.frames[contact.frame].body for contact in problem.contacts]
-    paths = [problem.robot.path(body) for body in ends]
-    supported = [sum(i in path for path in paths) for i in range(len(joints))]
-    free = joints[0].kind is JointKind.ROOT
-    children = [i for i, joint in enumerate(joints) if free and joint.parent == 0]
-    privileged = max(children, key=lambda i: supported[i], default=None)
-    found = dict.fromkeys(stages.NAMES, 0)
-    for i, joint in enumerate(joints):
-        if joint.kind is JointKind.ROOT:
-            found[stages.INERTIAS] += _ROOT
-            for path in paths:
-                found[stages.DIAGONAL] += PRODUCT[privileged in path]
-            continue
-        special, on_world = i == privileged, joint.parent == WORLD
-        found[stages.INERTIAS] += _JOINT
-        found[stages.DIAGONAL] += supported[i] * _OF_JOINT
-        if not on_world:
-            found[stages.INERTIAS] += _UPDATE + TO_PARENT[special] + ADDED[special]
-            found[stages.PROPAGATORS] += supported[i] * (_ACROSS + PROPAGATED[special])
-            found[stages.DIAGONAL] += supported[i] * (_ACROSS + CARRIED[special])
-    found[stages.DIAGONAL] += len(ends) * _TOOL
-    pairs = sum(bool(set(one) & set(two)) for k, one in enumerate(paths) for two in paths[k + 1 :])
-    found[stages.CROSS] += pairs * PRODUCT[0]
-    return found
 
 
 def _count(kept: Kept, name: str, axes: str, algorithm: str, tools: bool = False) -> int:
@@ -107,9 +65,26 @@ def _stages(kept: Kept, algorithm: str, axes: str, tools: bool) -> dict[str, int
     return found
 
 
-def _modelled(name: str) -> int:
+def _modelled(name: str, model: str = MODEL) -> int:
     humanoid, ends, _ = VARIANTS[name]
-    return sum(model(humanoid.problem(ends, DH)).values())
+    return sum(MODELS[model](humanoid.problem(ends, DH)).values())
+
+
+def _with_responses(axes: str) -> list[int]:
+    """Return the operations of G and M⁻¹Jᵀ for hands and feet, of which J̄ follows: SFA, EFPA."""
+    problem = VARIANTS[HANDS_AND_FEET].humanoid.problem("hf", axes)
+    both = Problem(problem.robot, problem.contacts, problem.axes, ("G", "MinvJT"))
+    sfa = OperationCounter(problem, tree_of(problem), generic=True)(_sfa_with_response)
+    return [sfa, ours.operations(both, "efpa", generic=True).total]
+
+
+def _sfa_with_response(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
+    """Return the rows of G, then those of (M⁻¹Jᵀ)ᵀ by the factors that G has."""
+    M, J, freedoms = ltl.projected(tree, K, x)
+    L, D_inverse = factorise(M, freedoms.names)
+    Y = [solve_rows(L, row) for row in J]
+    scaled = ([y * d for y, d in zip(row, D_inverse, strict=True)] for row in Y)
+    return products(Y, D_inverse) + [substituted(L, row) for row in scaled]
 
 
 def _robot() -> Table:
@@ -130,7 +105,7 @@ def _robot() -> Table:
 
 def _bars(kept: Kept, choices: Iterable[str] = AXES) -> dict[str, dict[str, int]]:
     problem = VARIANTS[HANDS_AND_FEET].humanoid.problem("hf", DH)
-    found = {MODEL: model(problem)}
+    found = {name: model(problem) for name, model in MODELS.items()}
     for axes in choices:
         for algorithm in ("efpa", "kjr", "ltl"):
             found[f"`{algorithm}`, {axes}"] = _stages(kept, algorithm, axes, True)
@@ -158,9 +133,12 @@ def _operations(kept: Kept, axes: str, names: Iterable[str]) -> Table:
 def _by_models(kept: Kept, names: Iterable[str]) -> Table:
     rows = []
     for name in names:
-        ltl = _count(kept, name, DH, "ltl", True)
-        rows.append((name, _modelled(name), ltl, f"{_by_model(kept, name):.2f}"))
-    return table(("robot, operational space", MODEL, "`ltl`", "LTL / EFPA"), rows)
+        found = [_modelled(name, model) for model in MODELS]
+        sfa = _count(kept, name, DH, "ltl", True)
+        ratios = _by_model(kept, name), _modelled(name, RJKA) / _modelled(name)
+        rows.append((name, *found, sfa, *(f"{ratio:.2f}" for ratio in ratios)))
+    heads = (*MODELS, "`ltl`", "LTL / EFPA", "RJKA / EFPA")
+    return table(("robot, operational space", *heads), rows)
 
 
 def _forms(kept: Kept) -> Table:
@@ -228,12 +206,13 @@ def findings(kept: Kept) -> Findings:
         "SFA", abs(by_model - told) < 0.01 and "the cost model and the axes",
         f"{by_model:.2f} by the paper's cost model; {by_ours}",
     )  # fmt: skip
+    by_paper = [_modelled(name, RJKA) / _modelled(name) for name in VARIANTS]
     ratios = {axes: [_ratio(kept, name, axes, "kjr") for name in VARIANTS] for axes in AXES}
-    spans = ", ".join(
-        f"{min(found):.2f} to {max(found):.2f} {_SHORT[axes]}" for axes, found in ratios.items()
-    )
-    least = min(map(min, ratios.values()))
-    yield "RJKA", least > 1.0 or "the axes of the joints", f"{spans} by our counts of `kjr`"
+    spans = ", ".join(f"{_span(found)} {_SHORT[axes]}" for axes, found in ratios.items())
+    yield (
+        "RJKA", min(by_paper) > 1.0,
+        f"{_span(by_paper)} by the paper's cost model; KJR / EFPA {spans} by our counts",
+    )  # fmt: skip
     lower = all(
         _ratio(kept, name, axes, "ltl") > _ratio(kept, base, axes, "ltl")
         for name in (_FINGERS, _LIMBS) for axes in AXES
@@ -249,12 +228,33 @@ def findings(kept: Kept) -> Findings:
         f"{by_model:.2f} → {more:.2f} by the paper's cost model; "
         f"{_each(kept, base, 'ltl')} → {_each(kept, _MORE, 'ltl')} by our counts",
     )  # fmt: skip
-    both = {
-        axes: [_ratio(kept, name, axes, "kjr", "ltl") for name in (base, _MORE)] for axes in AXES
-    }
-    grown = {axes: after / before - 1.0 for axes, (before, after) in both.items()}
-    words = ", ".join(f"{100.0 * value:+.0f} % {_SHORT[axes]}" for axes, value in grown.items())
-    yield "RJKA, more limbs", min(grown.values()) > 0.5, f"{words} by our counts"
+    before, after = (_modelled(name, RJKA) / _count(kept, name, DH, "ltl", True)
+                     for name in (base, _MORE))  # fmt: skip
+    both = {axes: [_ratio(kept, name, axes, "kjr", "ltl") for name in (base, _MORE)]
+            for axes in AXES}  # fmt: skip
+    words = ", ".join(f"{_grown(*each)} {_SHORT[axes]}" for axes, each in both.items())
+    yield (
+        "RJKA, more limbs", after / before > 1.5,
+        f"{_grown(before, after)} by the paper's cost model; KJR / LTL {words} by our counts",
+    )  # fmt: skip
+    then = {}
+    for axes in AXES:
+        sfa, by_efpa = kept.of(f"G and M⁻¹Jᵀ, {axes}", partial(_with_responses, axes))
+        then[axes] = sfa / by_efpa
+    listed = ", ".join(f"{ratio:.2f} {_SHORT[axes]}" for axes, ratio in then.items())
+    yield (
+        "J̄", all(then[axes] < min(0.9, _ratio(kept, base, axes, "ltl")) for axes in AXES),
+        f"SFA / EFPA {_each(kept, base, 'ltl')} for Λ⁻¹, {listed} for Λ⁻¹ and H⁻¹Jᵀ",
+    )  # fmt: skip
+
+
+def _span(values: Iterable[float]) -> str:
+    every = list(values)
+    return f"{min(every):.2f} to {max(every):.2f}"
+
+
+def _grown(before: float, after: float) -> str:
+    return f"{100.0 * (after / before - 1.0):+.0f} %"
 
 
 def _future(kept: Kept) -> Table:
@@ -282,14 +282,14 @@ def figures(kept: Kept) -> Mapping[str, Figure]:
 def _figure_5(kept: Kept) -> Figure:
     drawn, (ax,) = style.figure(1, 1, (9.5, 4.8))
     short = {"general": "general axes", DH: "D.–H. axes"}
-    bars = {MODEL: _bars(kept)[MODEL]}
-    for label, found in _bars(kept).items():
+    every = _bars(kept)
+    bars = {name.replace(", the paper's cost model", "\npaper's model"): every[name]
+            for name in MODELS}  # fmt: skip
+    for label, found in every.items():
         algorithm, _, axes = label.partition(", ")
         if algorithm[0] == "`":
-            name = {"efpa": "EFPA", "kjr": "RJKA", "ltl": "SFA"}[algorithm.strip("`")]
+            name = {"efpa": "EFPA", "kjr": "KJR", "ltl": "SFA"}[algorithm.strip("`")]
             bars[f"{name}\n{short.get(axes, 'right angles')}"] = found
-    bars = {label.replace(", the paper's cost model", "\npaper's model"): found
-            for label, found in bars.items()}  # fmt: skip
     style.stacked(ax, bars)
     ax.tick_params(axis="x", labelsize=7)
     ax.legend(loc="upper left")
@@ -303,7 +303,7 @@ def _figure_6(kept: Kept) -> Figure:
     names = {
         "ltl": "SFA (ltl)",
         "efpa": "EFPA (efpa)",
-        "kjr": "RJKA (kjr)",
+        "kjr": "KJR (kjr)",
         "pv_osimr": "PV-OSIMr",
     }
     for ax, axes in zip(

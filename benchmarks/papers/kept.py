@@ -24,9 +24,9 @@ _FEW = 8
 
 
 def sources() -> str:
-    """Return a digest of the sources of the package and of the benchmarks."""
+    """Return a digest of the sources of the library and of the benchmarks."""
     digest = hashlib.sha256()
-    for folder in ("delassus_ros", "benchmarks"):
+    for folder in ("delassus", "benchmarks"):
         for file in sorted((_ROOT / folder).rglob("*.py")):
             digest.update(file.read_bytes())
     return digest.hexdigest()
@@ -39,11 +39,12 @@ class Kept:
 
     Attributes
     ----------
+    folder : of the pages that the run writes.
     done, parts : number of finished pages, and of all pages.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, folder: Path = Path()) -> None:
+        self._path, self.folder = path, folder
         self.done, self.parts = 0, 1
         self._results: dict[str, Any] = {"": sources()}
         if path.is_file():

@@ -2,30 +2,33 @@
 
 A quantity is ``"inverse"`` or ``"forward"`` dynamics, whose methods are those of
 :mod:`delassus.dynamics.methods`, or ``"matrix"``, the inverse operational-space inertia: by
-C-EFPA, by projection (``ltl``), by EFPA on the independent tree (``approximate``), and by
-C-PV-OSIMr, which the paper names as future work.
+C-EFPA, by projection with sparse factors (``ltl``) and with dense matrices, which are counted
+alone (:mod:`benchmarks.papers.dense_projection`), by EFPA on the independent tree
+(``approximate``), and by C-PV-OSIMr, which the paper names as future work.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from benchmarks import machine, ours
 from benchmarks.compare import compare, in_c
+from benchmarks.papers import dense_projection
 from benchmarks.timing import Routine
 from delassus import Problem
-from delassus.algorithms.registry import evaluate
+from delassus.algorithms.registry import TracedAlgorithm, evaluate
 from delassus.compiler.ir.input_rules import InputRules
-from delassus.compiler.ir.trace import Trace
+from delassus.compiler.ir.trace import Trace, trace
 from delassus.dynamics import Dynamics
 from delassus.dynamics.methods import FORWARD, INVERSE, Method
-from delassus.errors import RobotError
 from delassus.model.spatial import Array
 from delassus.rbda.robot_tree import RobotTree
 from delassus.rbda.rotors import independent_tree
@@ -37,10 +40,14 @@ State = Mapping[str, Vector]
 """Inputs by name: ``q``, and for dynamics ``rates``, ``gravity`` and what is given."""
 GIVEN = {"inverse": "accelerations", "forward": "torques"}
 """The input that a quantity has beside positions, rates and gravity."""
-MATRIX = {"efpa": "efpa", "projection": "ltl", "approximate": "efpa", "pv_osimr": "pv_osimr"}
+MATRIX: Mapping[str, TracedAlgorithm] = {
+    "efpa": ours.traced("efpa"), "projection": ours.traced("ltl"), **dense_projection.METHODS,
+    "approximate": ours.traced("efpa"), "pv_osimr": ours.traced("pv_osimr"),
+}  # fmt: skip
 """Methods of the matrix, the paper's own first, with the algorithm of each."""
 APPROXIMATIONS = ("approximate", "unconstrained")
 """Methods that are not exact."""
+T = TypeVar("T")
 _LARGEST_DIFFERENCE = 1e-6
 """Relative; random chains are badly conditioned."""
 _METHODS = {"inverse": INVERSE, "forward": FORWARD}
@@ -55,32 +62,39 @@ class Contender:
     count : operations without sines and cosines; of the matrix with unknown constants of the
         robot, of dynamics with its own.
     evaluate : the results at a state, on floats.
-    routine : machine code for states.
+    routine : machine code for states; None for methods that are counted alone.
     """
 
     count: Callable[[], int]
     evaluate: Callable[[State], Vector]
-    routine: Callable[[Sequence[State]], Routine]
+    routine: Callable[[Sequence[State]], Routine] | None
 
 
 def contenders(
-    problem: Problem, quantity: str, names: Iterable[str] | None = None
-) -> Iterator[tuple[str, Contender | str]]:
-    """Yield the methods of a quantity by name, or the reason why one refuses the robot.
+    problem: Problem,
+    quantity: str,
+    names: Iterable[str] | None = None,
+    near: Problem | None = None,
+) -> Iterator[tuple[str, Contender]]:
+    """Yield the methods of a quantity by name.
 
     Parameters
     ----------
     quantity : ``"inverse"``, ``"forward"`` or ``"matrix"``.
     names : of the methods; all of the quantity if None.
+    near : the same with other independent joints, for :data:`APPROXIMATIONS`.
+
+    Raises
+    ------
+    RobotError
+        If a method refuses the robot.
     """
     for name in names or (MATRIX if quantity == "matrix" else _METHODS[quantity]):
-        try:
-            if quantity == "matrix":
-                yield name, _of_matrix(problem, name)
-            else:
-                yield name, _of_dynamics(problem, quantity, _METHODS[quantity][name], name)
-        except RobotError as error:
-            yield name, str(error)
+        taken = near if near is not None and name in APPROXIMATIONS else problem
+        if quantity == "matrix":
+            yield name, _of_matrix(taken, name)
+        else:
+            yield name, _of_dynamics(taken, quantity, _METHODS[quantity][name], name)
 
 
 def _of_dynamics(problem: Problem, quantity: str, method: Method, name: str) -> Contender:
@@ -124,7 +138,7 @@ def _of_matrix(problem: Problem, name: str) -> Contender:
     own, entries = problem, list(range(problem.robot.nq))
     if name == "approximate":
         own, entries = _approximated(problem)
-    algorithm = ours.traced(MATRIX[name])
+    algorithm = MATRIX[name]
 
     def at(state: State) -> Inputs:
         return {"q": [state["q"][entry] for entry in entries]}
@@ -135,12 +149,12 @@ def _of_matrix(problem: Problem, name: str) -> Contender:
 
     def routine(states: Sequence[State]) -> Routine:
         inputs = np.array([at(state)["q"] for state in states], float)
-        return ours.build(own, MATRIX[name], inputs).routine
+        return ours.build(own, algorithm.name, inputs).routine
 
     def count() -> int:
-        return ours.operations(own, MATRIX[name], generic=True).total
+        return trace(own, algorithm, generic=True).operations.total
 
-    return Contender(count, results, routine)
+    return Contender(count, results, None if name in dense_projection.METHODS else routine)
 
 
 def _approximated(problem: Problem) -> tuple[Problem, list[int]]:
@@ -173,10 +187,11 @@ def times_of(
     states: Sequence[State],
     seconds: float,
     names: Iterable[str] | None = None,
+    near: Problem | None = None,
 ) -> dict[str, float]:
-    """Return the least time [s] of each method that takes the robot, all measured in turns.
+    """Return the least time [s] of each method with a routine, all measured in turns.
 
-    `names` as for :func:`contenders`.
+    `names` and `near` as for :func:`contenders`.
 
     Raises
     ------
@@ -185,8 +200,8 @@ def times_of(
     """
     routines = {
         name: method.routine(states)
-        for name, method in contenders(problem, quantity, names)
-        if not isinstance(method, str)
+        for name, method in contenders(problem, quantity, names, near)
+        if method.routine is not None
     }
     timed = {
         name: in_c(each, lambda i, each=each: [each.results(i)])  # type: ignore[misc]
@@ -196,6 +211,15 @@ def times_of(
     ends = (0, len(states) - 1)
     times = compare(problem.robot.name, timed, seconds, _LARGEST_DIFFERENCE, ends)
     return {name: each.minimum for name, each in times.items()}
+
+
+def in_process(function: Callable[[], T]) -> T:
+    """Return the result of a function from a process of its own.
+
+    Times of a kernel differ between processes by more than within one.
+    """
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(function).result()
 
 
 def measured_here() -> str:

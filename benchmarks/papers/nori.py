@@ -15,7 +15,7 @@ import ctypes.util
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -53,6 +53,8 @@ UMFPACK = "LU, UMFPACK's"
 FACTORS = "LU, UMFPACK's, factors alone"
 ABA = "articulated-body algorithm, 429N - 507"
 RNEA = "Newton-Euler, 231N - 124"
+COUNTER = "the authors' counter"
+UPDATES = "all updates"
 _NOT_DRAWN = (FACTORS, "LU, SuperLU's MMD")
 _LABELS = {
     KERNEL: "SparseDynamics, all of it", "C-ABA, all of it": "C-ABA or C-RNEA, all of it",
@@ -141,11 +143,14 @@ def operations(case: Case, links: int) -> dict[str, int]:
     system = System(robot, [*known, *wanted])
     matrix = _matrix(system, known)
     solved: dict[str, int] = {}
-    if case.title == CASES[0].title:
+    if case is CASES[0]:
         # The pattern is that of a chain that tapers less, where no entry is as small as rounding.
         alike = chain(links, _SLIGHTLY)
         solved = matrix_aba.operations(System(alike, [*known, *wanted]))
     found = {f"LU, {order}": count for order, count in _lu(matrix).items()}
+    factors = _umfpack(csc_matrix(matrix))
+    if factors is not None:
+        found |= {FACTORS: factors.operations, UMFPACK: factors.operations + 2 * factors.entries}
     kernel = SparseDynamics(
         robot, [Measurement(each) for each in known], wanted, covariances=False, cache=False
     )
@@ -171,7 +176,7 @@ def _matrix(system: System, known: Sequence[Quantity]) -> Array:
 def _lu(matrix: Array) -> dict[str, int]:
     """Return operations of a factorisation and solution by several orders of the columns."""
     A = csc_matrix(matrix)
-    found = {
+    return {
         label: _of_factors(splu(A, permc_spec=order))
         for label, order in (
             ("columns as they are", "NATURAL"),
@@ -179,7 +184,6 @@ def _lu(matrix: Array) -> dict[str, int]:
             ("SuperLU's MMD", "MMD_AT_PLUS_A"),
         )
     }
-    return {**found, **_umfpack(A)}
 
 
 def _of_factors(lu: splu) -> int:
@@ -203,28 +207,83 @@ def _not_unit(values: Array) -> int:
     return int(np.count_nonzero(np.abs(values) != 1.0))
 
 
-def _umfpack(A: csc_matrix) -> dict[str, int]:
-    """Return what UMFPACK says of its factors, with a solution as well; {} where it is absent."""
+def released(case: Case, links: int) -> dict[str, int]:
+    """Return the operations of both :func:`counters` by UMFPACK's permutations, if it is there."""
+    known = case.known(links)
+    matrix = _matrix(System(chain(links, case.taper), [*known, *case.wanted(links)]), known)
+    factors = _umfpack(csc_matrix(matrix))
+    if factors is None:
+        return {}
+    permuted = matrix[np.ix_(factors.rows, factors.columns)]
+    return counters(permuted, without_units=case is CASES[0])
+
+
+def counters(A: Array, without_units: bool) -> dict[str, int]:
+    """Return operations of LU without pivoting, and of a solution, as two counters have them.
+
+    The authors' released counter takes the elementwise product of column and row for the update
+    of each pivot, which is the outer product; :data:`UPDATES` are those of the outer product.
+
+    Parameters
+    ----------
+    without_units : whether their counter means to leave out products by ±1, as for figure 1; it
+        subtracts the entries that are not 1 and those that are not −1.
+    """
+    R, theirs, every = A.copy(), 0, 0
+    for k in range(len(R) - 1):
+        column, row = R[k + 1 :, k], R[k, k + 1 :]
+        column /= R[k, k]
+        many, both = np.count_nonzero(column), (column != 0.0) & (row != 0.0)
+        theirs += many + 2 * np.count_nonzero(both)
+        if without_units:
+            entries = np.concatenate([column[both], row[both]])
+            theirs -= np.count_nonzero(entries != 1.0) + np.count_nonzero(entries != -1.0)
+        every += many + 2 * many * np.count_nonzero(row)
+        R[k + 1 :, k + 1 :] -= np.outer(column, row)
+    # Both substitutions as in their counter, with a right side without zeros.
+    solution = 2 * np.count_nonzero(R) + 2 * len(R)
+    return {COUNTER: int(theirs + solution), UPDATES: int(every + solution)}
+
+
+class Umfpack(NamedTuple):
+    """What UMFPACK finds for a matrix.
+
+    Attributes
+    ----------
+    operations, entries : of its factors, without their diagonals.
+    rows, columns : permutations.
+    """
+
+    operations: int
+    entries: int
+    rows: Array
+    columns: Array
+
+
+def _umfpack(A: csc_matrix) -> Umfpack | None:
+    """Return what UMFPACK finds; None where it is absent."""
     path = ctypes.util.find_library("umfpack")
     if path is None:
-        return {}
+        return None
     library = ctypes.CDLL(path)
     n = ctypes.c_int(A.shape[0])
     starts, rows = (np.ascontiguousarray(a, dtype=np.int32) for a in (A.indptr, A.indices))
     arrays = [ctypes.c_void_p(a.ctypes.data) for a in (starts, rows, A.data)]
     symbolic, numeric = ctypes.c_void_p(), ctypes.c_void_p()
-    info = np.zeros(_UMFPACK_INFO)
+    info, permutations = np.zeros(_UMFPACK_INFO), np.zeros((2, A.shape[0]), dtype=np.int32)
     about = ctypes.c_void_p(info.ctypes.data)
     status = library.umfpack_di_symbolic(n, n, *arrays, ctypes.byref(symbolic), None, about)
     if status == 0:
         status = library.umfpack_di_numeric(*arrays, symbolic, ctypes.byref(numeric), None, about)
+    if status == 0:
+        wanted = [ctypes.c_void_p(each.ctypes.data) for each in permutations]
+        status = library.umfpack_di_get_numeric(*[None] * 6, *wanted, *[None] * 3, numeric)
     library.umfpack_di_free_symbolic(ctypes.byref(symbolic))
     library.umfpack_di_free_numeric(ctypes.byref(numeric))
     if status != 0:
         raise RuntimeError(f"UMFPACK returned {status}")
-    factors = int(info[_UMFPACK_FLOPS])
     entries = int(info[_UMFPACK_ENTRIES : _UMFPACK_ENTRIES + 2].sum()) - 2 * A.shape[0]
-    return {"UMFPACK's, factors alone": factors, "UMFPACK's": factors + 2 * entries}
+    return Umfpack(int(info[_UMFPACK_FLOPS]), entries, *permutations)
 
 
 def results(kept: Kept, case: Case, links: int) -> dict[str, int]:
@@ -239,11 +298,30 @@ def _table(kept: Kept, case: Case, sizes: Sequence[int]) -> Table:
     return table(("N", *found[sizes[0]]), rows, 0)
 
 
+def _counters(kept: Kept, few: int | None) -> Table | str:
+    """Return the table of both counters."""
+    rows = []
+    for case in (CASES[0], CASES[2]):
+        for links in case.sizes[:few]:
+            found = _released(kept, case, links)
+            if not found:
+                return "UMFPACK, whose permutations the counters take, was absent in this run."
+            formula = results(kept, case, links).get(ABA, "")
+            rows.append((case.figure, links, *found.values(), formula))
+    return table(("figure", "N", COUNTER, UPDATES, ABA), rows)
+
+
+def _released(kept: Kept, case: Case, links: int) -> dict[str, int]:
+    key = f"{case.title}, N = {links}, counters"
+    found: dict[str, int] = kept.of(key, partial(released, case, links))
+    return found
+
+
 def places(kept: Kept, quick: bool) -> Places:
     """Return the results of the page; a quick run has the two smallest chains of each table."""
     few = 2 if quick else None
     sections = {f"{c.figure}: {c.title}": _table(kept, c, c.sizes[:few]) for c in CASES}
-    return {"tables": under_headings(sections)}
+    return {"tables": under_headings(sections), "counters": _counters(kept, few)}
 
 
 def findings(kept: Kept) -> Findings:
@@ -253,17 +331,19 @@ def findings(kept: Kept) -> Findings:
         {n: results(kept, case, n) for n in case.sizes} for case in CASES
     )
     least = {
-        n: min(v for name, v in found.items() if name.startswith("LU") and name != FACTORS)
+        n: min(v for name, v in found.items() if name[:2] == "LU" and name != FACTORS)
         for n, found in of_forward.items()
     }
     fewer = [n for n, found in of_forward.items() if least[n] < found[ABA]]
     n = forward.sizes[-1]
     last = of_forward[n]
     kernel, aba, formula = (last[name] for name in (KERNEL, "C-ABA, all of it", ABA))
+    both = _released(kept, forward, n)
+    by_both = f"{both[COUNTER]} by {COUNTER}, {both[UPDATES]} with {UPDATES}; " if both else ""
     yield (
         "sparse LU", False,
-        f"N = {n}: {least[n]} by the best LU, {formula} by the formula 429N - 507 "
-        f"({least[n] / formula:.2f} times); fewer for N = "
+        f"N = {n}: {by_both}{least[n]} by the best LU without products by ±1, {formula} by the "
+        f"formula 429N - 507 ({least[n] / formula:.2f} times); fewer for N = "
         f"{', '.join(map(str, fewer)) or 'none'}. `SparseDynamics`, with the entries of D: "
         f"{kernel}, C-ABA {aba} ({kernel / aba:.2f} times)",
     )  # fmt: skip

@@ -12,13 +12,12 @@ from typing import Any, TypeAlias
 from delassus import Problem
 from delassus.algorithms import efpa, kjr, ltl
 from delassus.rbda.factored_inertia import factorise, products, solve_rows
-from delassus.rbda.joint_space import Freedoms, composite_rigid_bodies
 from delassus.rbda.propagation import (
     FreeBody,
     Propagator,
     articulated_joints,
 )
-from delassus.rbda.spatial import JointTransform, contact_rows
+from delassus.rbda.spatial import contact_rows
 from delassus.rbda.tree import Tree
 from delassus.rbda.trees import tree_of
 from delassus.rbda.unknown_constants import tree_of_unknown_constants, unknown_constants
@@ -74,12 +73,9 @@ def _diagonal(tree: Tree, G: Matrix) -> list[Any]:
 
 
 def _ltl(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Stages:
-    freedoms = Freedoms.of(tree)
-    transforms = [JointTransform(link, x) for link in tree.links]
-    M = composite_rigid_bodies(tree, freedoms, transforms)
+    M, J, freedoms = ltl.projected(tree, K, x)
     L, D_inverse = factorise(M, freedoms.names)
     yield INERTIAS, [L, D_inverse]
-    J = ltl.jacobian(tree, freedoms, transforms, K)
     Y = [solve_rows(L, row) for row in J]
     yield PROPAGATORS, Y
     G = products(Y, D_inverse)

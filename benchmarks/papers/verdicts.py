@@ -1,31 +1,35 @@
-"""The summary of all papers' claims, and counts above published ones."""
+"""The summary of all papers' claims, and counts above those of the recount.
+
+Claims are those of the papers' pages as they stand in the folder that is written.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from benchmarks.operation_counts import LARGEST, PAPER_NAMES
-from benchmarks.pages import Block, Places, Table, table
+from benchmarks.pages import Block, Places, Table, table, tables
 from benchmarks.papers.kept import Kept
 from benchmarks.papers.osimr import count, is_plotted, recounted
-from benchmarks.papers.page import Page, claims_table, comparison, tally
+from benchmarks.papers.page import Claim, Page, comparison, tally
 
 
-def _summary(kept: Kept, pages: Sequence[Page]) -> Table:
-    rows = ((f"[{page.title}]({page.name}.md)", *tally(page.claims(kept))) for page in pages)
+def _summary(claims: Mapping[Page, Table]) -> Table:
+    rows = (
+        (f"[{page.title}]({page.name}.md)", *tally(Claim(*cells) for cells in found.rows))
+        for page, found in claims.items()
+    )
     return table(("paper", "claims", "reproduce", "depend on …", "do not"), rows)
 
 
-def _claims(kept: Kept, page: Page) -> list[Block]:
-    return [
-        f"## {page.title}", claims_table(page.claims(kept)),
-        f"Tables and figures: [{page.title}]({page.name}.md).",
-    ]  # fmt: skip
+def _claims(page: Page, claims: Table) -> list[Block]:
+    link = f"Tables and figures: [{page.title}]({page.name}.md)."
+    return [f"## {page.title}", claims, link]
 
 
 def _above(kept: Kept, name: str) -> Iterator[tuple[str, ...]]:
-    """Yield rows of a mechanism whose count exceeds the released implementation's."""
-    told = recounted()[name].published
+    """Yield rows of a mechanism whose count exceeds the recount's."""
+    told = recounted()[name].recount
     for algorithm, paper in PAPER_NAMES.items():
         if not _is_counted(name, algorithm):
             continue
@@ -38,17 +42,17 @@ def _above(kept: Kept, name: str) -> Iterator[tuple[str, ...]]:
 
 
 def _is_counted(name: str, algorithm: str) -> bool:
-    published = recounted()[name].published.get(PAPER_NAMES[algorithm])
-    return published is not None and (published <= LARGEST or is_plotted(name, algorithm))
+    theirs = recounted()[name].recount.get(PAPER_NAMES[algorithm])
+    return theirs is not None and (theirs <= LARGEST or is_plotted(name, algorithm))
 
 
 def _not_counted() -> str:
     """Return the sentence on the counts that are too large for this run."""
     every = [(name, each) for name in recounted() for each in PAPER_NAMES
-             if PAPER_NAMES[each] in recounted()[name].published]  # fmt: skip
+             if PAPER_NAMES[each] in recounted()[name].recount]  # fmt: skip
     left = [f"{name}, `{each}`" for name, each in every if not _is_counted(name, each)]
     return (
-        f"{len(every) - len(left)} published counts were compared; counts above {LARGEST} take "
+        f"{len(every) - len(left)} counts were compared; counts above {LARGEST} take "
         f"minutes each and were not: {'; '.join(left)}."
     )
 
@@ -58,14 +62,16 @@ def places(pages: Sequence[Page], kept: Kept, quick: bool) -> Places:
 
     Parameters
     ----------
-    pages : of all papers.
+    pages : of all papers, which are written before.
     """
-    told = [] if quick else pages
+    told = {} if quick else {
+        page: tables(kept.folder / f"{page.name}.md", "claims")[0] for page in pages
+    }  # fmt: skip
     names = list(recounted())[: 1 if quick else None]
     above = [row for name in names for row in _above(kept, name)]
     return {
-        "summary": _summary(kept, told) if told else "",
-        "claims": [_claims(kept, page) for page in told],
+        "summary": _summary(told) if told else "",
+        "claims": [_claims(page, claims) for page, claims in told.items()],
         "above": [
             table(("mechanism", "algorithm", "generic", "specialised"), above, 2), _not_counted(),
         ],

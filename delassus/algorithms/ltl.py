@@ -54,15 +54,23 @@ class LTL(TracedAlgorithm):
 
 def ltl(tree: Tree, K: dict[int, Matrix], x: Inputs) -> Matrix:
     """Return G of the contacts of a tree."""
+    M, J, freedoms = projected(tree, K, x)
+    L, D_inverse = factorise(M, freedoms.names)
+    return products([solve_rows(L, row) for row in J], D_inverse)
+
+
+def projected(
+    tree: Tree, K: dict[int, Matrix], x: Inputs
+) -> tuple[Matrix, Matrix, Freedoms]:
+    """Return M (lower triangle), J and their velocities; with loops Eᵀ M E, J E and those of ẏ."""
     freedoms = Freedoms.of(tree)
     transforms = [JointTransform(link, x) for link in tree.links]
     M = composite_rigid_bodies(tree, freedoms, transforms)
     J = jacobian(tree, freedoms, transforms, K)
-    if tree.clusters:
-        independent = _Independent(tree, freedoms, x)
-        M, J, freedoms = independent.inertia(M), independent.rows(J), independent.freedoms
-    L, D_inverse = factorise(M, freedoms.names)
-    return products([solve_rows(L, row) for row in J], D_inverse)
+    if not tree.clusters:
+        return M, J, freedoms
+    independent = _Independent(tree, freedoms, x)
+    return independent.inertia(M), independent.rows(J), independent.freedoms
 
 
 def jacobian(

@@ -24,15 +24,14 @@ class MethodRow(NamedTuple):
 
     Attributes
     ----------
-    operations : of a call; None if the method refuses the robot.
-    relative, slower, printed : how much more than the reference by operations, by time, and as
-        printed [%]; None where there is none.
+    operations : of a call.
+    relative, printed : how much more than the reference by operations, and as printed [%]; None
+        where there is none.
     verdict : of the row.
     """
 
-    operations: int | None
+    operations: int
     relative: float | None
-    slower: float | None
     printed: float | None
     verdict: str
 
@@ -43,12 +42,10 @@ def method_rows(page: Path) -> dict[tuple[str, str, str], MethodRow]:
     for heading, table in by_heading(page).items():
         if not heading.startswith("Table "):
             continue
-        for label, method, operations, relative, _, slower, printed, verdict in table.rows:
+        for label, method, operations, relative, _, _, printed, verdict in table.rows:
             robot = label or robot
-            count = int(operations) if operations.isdigit() else None
-            shares = map(_share, (relative, slower, printed))
             key = heading.split()[1], robot, method.strip("`")
-            found[key] = MethodRow(count, *shares, verdict)
+            found[key] = MethodRow(int(operations), _share(relative), _share(printed), verdict)
     return found
 
 

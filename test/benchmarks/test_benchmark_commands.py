@@ -45,7 +45,7 @@ def test_help_is_printed_and_nothing_is_run(module: str) -> None:
 def test_a_benchmark_without_its_file_says_so(tmp_path: Path, monkeypatch, capsys) -> None:
     from benchmarks import operation_counts
 
-    monkeypatch.setattr(operation_counts, "PUBLISHED", tmp_path / "operation_counts.json")
+    monkeypatch.setattr(operation_counts, "RECOUNT", tmp_path / "operation_counts.json")
     monkeypatch.setattr(sys, "argv", ["operation_counts", "--output", str(tmp_path / "page.md")])
     with pytest.raises(SystemExit) as left:
         operation_counts.main()

@@ -1,4 +1,4 @@
-"""Counts of operations: complexity, the published tables, and `auto` below all others."""
+"""Counts of operations: complexity, the recount, and `auto` below all others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ABOVE = {
     (CHAIN.format(32, "every moving link"), "pv_osimr"): 1.03,
     (CHAIN.format(64, "last half of links"), "pv_osimr"): 1.01,
 }
-"""Generic counts above the published ones, by how much: docs/papers/verdicts.md."""
+"""Generic counts above the recount's, by how much: docs/papers/verdicts.md."""
 LARGEST = operation_counts.LARGEST
 
 
@@ -43,8 +43,8 @@ def test_rank_one_updates_are_not_linear_in_rows_times_depth() -> None:
 
 
 @cache
-def published_rows() -> list[tuple[operation_counts.Row, Problem]]:
-    if not operation_counts.PUBLISHED.is_file():
+def recounted_rows() -> list[tuple[operation_counts.Row, Problem]]:
+    if not operation_counts.RECOUNT.is_file():
         pytest.skip("no ../shared/oracle/operation_counts.json beside the repository")
     found = [(row, row.make()) for row in operation_counts.rows()]
     assert len(found) > 80
@@ -52,19 +52,19 @@ def published_rows() -> list[tuple[operation_counts.Row, Problem]]:
 
 
 @pytest.mark.parametrize("largest", [20_000, pytest.param(LARGEST, marks=pytest.mark.slow)])
-def test_generic_counts_are_at_most_the_published_ones(largest: int) -> None:
+def test_generic_counts_are_at_most_the_recount_s(largest: int) -> None:
     above, counted = {}, set()
-    for row, problem in published_rows():
+    for row, problem in recounted_rows():
         for name, paper in operation_counts.PAPER_NAMES.items():
-            published = row.published.get(paper)
-            if published is None or published > largest:
+            theirs = row.recount.get(paper)
+            if theirs is None or theirs > largest:
                 continue
             counted.add((row.name, name))
-            # The published counts contain sines and cosines.
+            # The recount contains sines and cosines.
             operations = trace(problem, algorithms.get(name), generic=True).operations
             total = operations.total + operations.sines_cosines
-            if total > published:
-                above[row.name, name] = round(total / published, 2)
+            if total > theirs:
+                above[row.name, name] = round(total / theirs, 2)
     assert above == {each: ratio for each, ratio in ABOVE.items() if each in counted}
     assert len(counted) > 50
     assert largest < LARGEST or ABOVE.keys() & counted
@@ -80,7 +80,7 @@ def test_generic_counts_are_at_most_the_published_ones(largest: int) -> None:
 )
 def test_auto_is_never_above_and_sometimes_below_all_others(generic: bool, largest: int) -> None:
     below = []
-    for row, problem in published_rows():
+    for row, problem in recounted_rows():
         if not operation_counts.is_counted(row, "auto", largest):
             continue
         names = [n for n in PUBLISHED if operation_counts.is_counted(row, n, largest)]
@@ -98,7 +98,7 @@ def test_auto_is_never_above_and_sometimes_below_all_others(generic: bool, large
 def test_auto_knows_where_kjr_is_best(generic: bool) -> None:
     """Many links with contacts of their own: no propagation comes near."""
     name = "chain floating base + 16 joints, 6D on every moving link K=I6"
-    if not operation_counts.PUBLISHED.is_file():
+    if not operation_counts.RECOUNT.is_file():
         pytest.skip("no ../shared/oracle/operation_counts.json beside the repository")
     problem = next(row for row in operation_counts.rows() if row.name == name).make()
     assert count(problem, "auto", generic) <= count(problem, "kjr", generic)
