@@ -22,7 +22,7 @@ from delassus.model.spatial import Array
 from delassus.programs.command_line import Whole
 from delassus.programs.stopping import StopRequest
 from delassus.robots.description import Description
-from delassus.robots.pose import default_posture
+from delassus.robots.pose import default_posture, named_posture
 
 if TYPE_CHECKING:
     from delassus.drawing.shapes import Shapes
@@ -159,6 +159,25 @@ def dials(robot: Robot, start: Mapping[str, Any]) -> dict[str, list[JointSlider]
             groups.setdefault(first[i], []).append(dial)
     limbs = list(groups.values())
     return dict(zip(labels([[dial.joint for dial in limb] for limb in limbs]), limbs, strict=True))
+
+
+def named_positions(robot: Robot, closure: Closure | None) -> dict[str, dict[str, float]]:
+    """Return the positions of joints at the named poses of a robot, by pose and joint [rad, m].
+
+    Poses at which loops do not close are left out, and so are joints with several entries in q.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for name in robot.named_poses:
+        try:
+            q = named_posture(robot, name, closure).q
+        except InputError:
+            continue
+        found[name] = {
+            joint.name: float(q[offset])
+            for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
+            if joint.kind.nq == 1
+        }
+    return found
 
 
 def labels(limbs: Sequence[Sequence[str]]) -> list[str]:

@@ -30,6 +30,7 @@ from delassus.cli.page import (
     dials,
     end_of,
     first_pose,
+    named_positions,
     q_at,
     shapes_of,
 )
@@ -129,7 +130,7 @@ def view(options: argparse.Namespace) -> Report:
                 partial(lowest_points, robot, problem.contacts),
             )  # fmt: skip
             if options.data is None:
-                viewer.add_dials(dials(robot, start))
+                viewer.add_dials(dials(robot, start), named_positions(robot, closure))
                 at = by_sliders(viewer, robot, closure, start)
             else:
                 at = by_time(viewer, robot, closure, seconds, moments)

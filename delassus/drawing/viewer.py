@@ -51,6 +51,8 @@ _DISTANCE, _ASIDE = 2.0, 0.5
 left, where no panel is, as shares of half the diagonal of the robot's bounding box."""
 _FRAME = 1.0 / 30.0
 """Time between pictures of a recording that is played [s], if they are drawn in time."""
+_FEW = 4
+"""Largest number of named poses whose buttons are shown without opening their folder."""
 _ROOT = "/robot"
 
 
@@ -192,17 +194,29 @@ class Viewer:
 
     # What the user moves.
 
-    def add_dials(self, groups: Mapping[str, Sequence[JointSlider]]) -> None:
-        """Add sliders of joints in folders, and a button that puts all of them back."""
+    def add_dials(
+        self,
+        groups: Mapping[str, Sequence[JointSlider]],
+        poses: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> None:
+        """Add sliders of joints in folders, and buttons that move all of them.
+
+        Parameters
+        ----------
+        poses : positions of joints by the names of poses [rad, m], each with a button.
+        """
+        gui, poses = self.server.gui, poses or {}
+        starts = {dial.joint: dial.start for dials in groups.values() for dial in dials}
         with self._sliders:
+            if poses:
+                with gui.add_folder("named poses", expand_by_default=len(poses) <= _FEW):
+                    for name, positions in poses.items():
+                        self._add_pose(name, positions)
             for label, dials in groups.items():
-                with self.server.gui.add_folder(label, expand_by_default=len(groups) < 3):
+                with gui.add_folder(label, expand_by_default=len(groups) < 3):
                     for dial in dials:
                         self._dials[dial.joint] = self._slider(dial)
-            home = self.server.gui.add_button("Back to the first pose")
-        starts = {dial.joint: dial.start for dials in groups.values() for dial in dials}
-
-        home.on_click(lambda _: self.move(starts))
+            self._add_pose("Back to the first pose", starts)
 
     def move(self, positions: Mapping[str, float]) -> None:
         """Move the sliders of joints [rad, m]; joints without one are ignored."""
@@ -247,6 +261,10 @@ class Viewer:
     def words(self) -> str:
         """The shown numbers, as HTML."""
         return f"{self._facts.content}{self._numbers.content}"
+
+    def _add_pose(self, name: str, positions: Mapping[str, float]) -> None:
+        """Add a button that moves the sliders to a pose."""
+        self.server.gui.add_button(name).on_click(lambda _: self.move(positions))
 
     def _slider(self, dial: JointSlider) -> viser.GuiSliderHandle[float]:
         low, high = float(dial.lower), float(dial.upper)

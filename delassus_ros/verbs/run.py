@@ -24,6 +24,7 @@ from delassus.cli.page import (
     announce,
     dials,
     first_pose,
+    named_positions,
     q_at,
     shapes_of,
 )
@@ -122,7 +123,7 @@ def run(options: argparse.Namespace) -> Report:
             viewer = _viewer(description, robot, inputs.contacts, options)
             try:
                 if not options.own_joint_states:
-                    viewer.add_dials(dials(robot, moved))
+                    viewer.add_dials(dials(robot, moved), named_positions(robot, closure))
                 announce(viewer, options)
 
                 def step() -> bool:

@@ -18,11 +18,12 @@ import pytest
 import robots
 from browser import browser
 from hanging import HANG_S
+from linkages import four_bar
 from numpy.typing import NDArray
 from processes import wait_until
 
 from delassus import Contact, DelassusSolver, Problem, Robot
-from delassus.cli.page import labels, q_at
+from delassus.cli.page import labels, named_positions, q_at
 from delassus.cli.view import (
     by_sliders,
     by_time,
@@ -57,7 +58,8 @@ def shown(
     viewer = Viewer(problem.robot, shapes, problem.contacts.names)
     try:
         start = first_pose(POSE, problem.robot, closure)
-        viewer.add_dials(dials(problem.robot, start))
+        poses = named_positions(problem.robot, closure)
+        viewer.add_dials(dials(problem.robot, start), poses)
         draw = drawing(viewer, snapshots, by_sliders(viewer, problem.robot, closure, start))
         draw()
         yield viewer, draw, snapshots
@@ -173,6 +175,37 @@ def test_sliders_are_in_groups_by_limb() -> None:
     assert {name: [dial.joint for dial in group] for name, group in groups.items()} == {
         f"{leg}, 3 joints": [f"{leg}_{joint}" for joint in ("HAA", "HFE", "KFE")] for leg in LEGS
     }
+
+
+def press(viewer: Viewer, label: str) -> None:
+    """Press the button of the page with a label, as a user does."""
+    handles = viewer.server.gui._gui_input_handle_from_uuid.values()
+    (button,) = (handle for handle in handles if getattr(handle, "label", "") == label)
+    for callback in button._impl.update_cb:
+        callback(None)
+
+
+def test_buttons_of_named_poses_move_the_sliders() -> None:
+    problem, shapes = quadruped()
+    poses = {"bent": {"LF_KFE": -2.0, "LF_HFE": 1.0}, "other": {"RF_KFE": -1.0}}
+    robot = problem.robot.replaced(named_poses=poses)
+    first = first_pose(POSE, problem.robot, None)
+    with shown(Problem(robot, problem.contacts), shapes) as (viewer, draw, _):
+        for label, expected in (("bent", {**first, **poses["bent"]}),
+                                ("Back to the first pose", first)):  # fmt: skip
+            viewer.changed.clear()
+            press(viewer, label)
+            assert viewer.changed.is_set()
+            assert viewer.positions == pytest.approx(expected)
+
+
+def test_named_poses_at_which_loops_do_not_close_have_no_button() -> None:
+    robot = four_bar()
+    there = Closure(robot).solve({"crank": 1.1}).q
+    states = dict(zip(robot.joint_names, there.tolist(), strict=True))
+    robot = robot.replaced(named_poses={"up": states, "open": {"rocker": 0.2}})
+    found = named_positions(robot, Closure(robot))
+    assert found == {"up": pytest.approx(states)}
 
 
 def test_a_body_without_its_mesh_is_a_line() -> None:
