@@ -126,7 +126,7 @@ def view(options: argparse.Namespace) -> Report:
         viewer = Viewer(robot, shapes, problem.contacts.names, options.port)
         try:
             snapshots = SnapshotSolver(
-                solver, options.forces, viewer.soles(problem.contacts),
+                solver, options.forces, viewer.meshes.soles(problem.contacts),
                 partial(lowest_points, robot, problem.contacts),
             )  # fmt: skip
             if options.data is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import html
+import json
 import re
 import shlex
 import threading
@@ -12,14 +13,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import robots
+import trimesh
 from browser import browser
 from hanging import HANG_S
 from linkages import four_bar
 from numpy.typing import NDArray
+from PIL import Image
 from processes import wait_until
 
 from delassus import Contact, DelassusSolver, Problem, Robot
@@ -298,13 +302,75 @@ def test_meshes_are_clear_and_cast_no_shadow_while_ellipsoids_are_shown(opacity:
         assert mesh.opacity == own and ground.shadow_opacity > 0.0
 
 
+@pytest.mark.parametrize("visual", ["texture", "vertex"])
+def test_meshes_with_colours_of_their_own_are_clear_while_ellipsoids_are_shown(
+    visual: str,
+) -> None:
+    problem, shapes = quadruped()
+    mesh = trimesh.creation.box()
+    if visual == "vertex":
+        mesh.visual.vertex_colors = np.tile((200, 20, 20, 255), (len(mesh.vertices), 1))
+    else:
+        picture = Image.fromarray(np.zeros((2, 2, 3), dtype=np.uint8))
+        material = trimesh.visual.material.PBRMaterial(baseColorTexture=picture)
+        mesh.visual = trimesh.visual.TextureVisuals(np.zeros((len(mesh.vertices), 2)), material)
+    shape = replace(shapes.shapes[-1], mesh=mesh, colour=None)
+    with shown(problem, replace(shapes, shapes=(shape,))) as (viewer, draw, _):
+        handle = viewer.server.scene.get_handle_by_name(f"/robot/body_{shape.body}/shape_0")
+
+        def materials() -> list[dict[str, Any]]:
+            data = handle.glb_data
+            size = int.from_bytes(data[12:16], "little")
+            tree = json.loads(data[20 : 20 + size])
+            used = [part.get("material") for part in tree["meshes"][0]["primitives"]]
+            return [{} if k is None else tree["materials"][k] for k in used]
+
+        (clear,) = materials()
+        assert clear["alphaMode"] == "BLEND"
+        assert clear["pbrMetallicRoughness"]["baseColorFactor"][3] == pytest.approx(0.5)
+        viewer.switch("ellipsoids", False)
+        draw()
+        (solid,) = materials()
+        assert "alphaMode" not in solid
+
+
+def test_bodies_without_shapes_are_boxes_of_inertia_and_the_legend_says_so() -> None:
+    problem, shapes = quadruped()
+    shank = problem.robot.frames["LF_SHANK"].body
+    without = tuple(shape for shape in shapes.shapes if shape.body != shank)
+    for drawn, bodies in (
+        (shapes, set()),
+        (Shapes(without, bare=frozenset({shank})), {shank}),
+        # A body with a link of which another shape is drawn.
+        (replace(shapes, bare=frozenset({shank})), set()),
+        (Shapes(()), set(range(len(problem.robot.bodies)))),
+    ):  # fmt: skip
+        with shown(problem, drawn) as (viewer, draw, _):
+            scene, count = viewer.server.scene, len(drawn.shapes)
+            boxes = {
+                body: handle
+                for body in range(len(problem.robot.bodies))
+                for k in range(count, count + len(problem.robot.bodies))
+                if (handle := scene.get_handle_by_name(f"/robot/body_{body}/shape_{k}"))
+            }
+            assert boxes.keys() == bodies
+            assert ("grey box</b>: inertia" in viewer._legend.content) == bool(bodies)
+            for is_shown in (False, True):
+                viewer.switch("meshes", is_shown)
+                draw()
+                assert all(box.visible == is_shown for box in boxes.values())
+            assert all(0.0 < box.opacity < 0.6 for box in boxes.values())
+            # A box is no shape of a sole.
+            assert not bodies or viewer.meshes.soles([Contact("LF", "LF_SHANK", "surface")]) == {}
+
+
 def test_there_are_check_boxes_of_what_the_robot_has() -> None:
     problem, shapes = quadruped()
     for with_shapes, friction in ((shapes, None), (Shapes(()), 0.7)):
         asked = problem if friction is None else force_problem(problem)
         with shown(asked, with_shapes, friction) as (viewer, _, _):
             boxes = viewer._switches
-            assert boxes["meshes"].visible == bool(with_shapes.shapes)
+            assert boxes["meshes"].visible
             assert boxes["forces"].visible == (friction is not None)
             assert boxes["labels"].visible
 
