@@ -51,6 +51,7 @@ from delassus.solver.friction import ForceSettings
 from delassus.solver.solver import DelassusSolver
 
 if TYPE_CHECKING:
+    from delassus.drawing.algorithm_choice import AlgorithmChoice
     from delassus.drawing.snapshot import Moment, SnapshotSolver
     from delassus.drawing.viewer import Viewer
     from delassus.robots.description import Description
@@ -103,6 +104,7 @@ def view(options: argparse.Namespace) -> Report:
     require("delassus view", "viser")
     # trimesh takes an import that is interrupted for a missing package, and goes on.
     with StopRequest() as early:
+        from delassus.drawing.algorithm_choice import AlgorithmChoice
         from delassus.drawing.snapshot import Moment, SnapshotSolver, force_problem
         from delassus.drawing.viewer import Viewer
     if early.requested:
@@ -135,7 +137,9 @@ def view(options: argparse.Namespace) -> Report:
             else:
                 at = by_time(viewer, robot, closure, seconds, moments)
             viewer.activate(snapshots.standing(at().q))
-            draw = drawing(viewer, snapshots, at)
+            with viewer.picture.folder:
+                choice = AlgorithmChoice(viewer.server.gui, snapshots, viewer.changed.set)
+            draw = drawing(viewer, snapshots, at, choice)
             draw()
             announce(viewer, options)
             viewer.run(draw, end_of(options, stop))
@@ -156,12 +160,16 @@ VIEW = Verb(
 
 
 def drawing(
-    viewer: Viewer, snapshots: SnapshotSolver, at: Callable[[], Moment]
+    viewer: Viewer,
+    snapshots: SnapshotSolver,
+    at: Callable[[], Moment],
+    choice: AlgorithmChoice | None = None,
 ) -> Callable[[], None]:
     """Return a function that draws the robot at the moment that `at` returns.
 
-    The boxes of contacts follow a moment that knows its active contacts. Where `at` raises an
-    InputError, the robot stays where it is, and the page has the message.
+    The matrix is that of the chosen algorithm. The boxes of contacts follow a moment that knows
+    its active contacts. Where `at` raises an InputError, the robot stays where it is, and the page
+    has the message.
     """
     latest = [at()]
 
@@ -174,6 +182,8 @@ def drawing(
         moment = latest[0]
         if moment.active is not None and list(moment.active) != viewer.active:
             viewer.activate(moment.active)
+        if choice is not None:
+            choice.follow(moment)
         viewer.show(snapshots.snapshot(moment, viewer.active), warning or moment.warning)
 
     return draw

@@ -159,7 +159,8 @@ class PageServer:
         """Return a message of the page with values that are in range; None if it is refused.
 
         Sliders accept finite numbers, which are limited to their range; check boxes and buttons
-        accept Booleans. Of all other messages viser needs that about the camera alone.
+        accept Booleans, and lists their options. Of all other messages viser needs that about the
+        camera alone.
         """
         if not isinstance(data, bytes):
             return None
@@ -179,11 +180,13 @@ class PageServer:
                 return data if right else None
         return None
 
-    def _checked(self, name: str, value: object) -> float | bool | None:
+    def _checked(self, name: str, value: object) -> float | bool | str | None:
         """Return the value of a handle of the page; None if it is refused."""
         handle = self.viser.gui._gui_input_handle_from_uuid.get(name)
         if isinstance(handle, viser.GuiSliderHandle) and _is_finite(value):
             return min(max(float(value), float(handle.min)), float(handle.max))
+        if isinstance(handle, viser.GuiDropdownHandle) and isinstance(value, str):
+            return value if value in handle.options else None
         switch = isinstance(handle, viser.GuiCheckboxHandle | viser.GuiButtonHandle)
         return value if switch and isinstance(value, bool) else None
 

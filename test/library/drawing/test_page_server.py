@@ -148,6 +148,8 @@ def test_messages_that_the_page_does_not_send_are_dropped(server: PageServer) ->
     slider = server.viser.gui.add_slider("knee", -0.5, 1.5, 0.01, 0.725)
     box, button = (server.viser.gui.add_checkbox("foot", True), server.viser.gui.add_button("go"))
     words = server.viser.gui.add_html("shown")
+    choice = server.viser.gui.add_dropdown("algorithm", ["auto", "ltl"])
+    assert server.accepted(updated(choice, "ltl")) == updated(choice, "ltl")
     encode = msgspec.msgpack.encode
     for handle in (box, button):
         assert server.accepted(updated(handle, False)) == updated(handle, False)
@@ -156,6 +158,8 @@ def test_messages_that_the_page_does_not_send_are_dropped(server: PageServer) ->
     for refused in (
         updated(slider, 100.0, "max"),
         updated(slider, [], "update_cb"),
+        updated(choice, "kjr"), updated(choice, True), updated(choice, ["ltl"]),
+        updated(choice, ["kjr"], "options"),
         updated(words, "shown by someone else"),
         encode({"type": "GuiUpdateMessage", "uuid": "unknown", "updates": {"value": 1.0}}),
         encode({"type": "GuiUpdateMessage", "uuid": 1, "updates": {"value": 1.0}}),
