@@ -52,6 +52,7 @@ from delassus.solver.solver import DelassusSolver
 
 if TYPE_CHECKING:
     from delassus.drawing.algorithm_choice import AlgorithmChoice
+    from delassus.drawing.contact_drag import ContactDrag
     from delassus.drawing.snapshot import Moment, SnapshotSolver
     from delassus.drawing.viewer import Viewer
     from delassus.robots.description import Description
@@ -105,12 +106,15 @@ def view(options: argparse.Namespace) -> Report:
     # trimesh takes an import that is interrupted for a missing package, and goes on.
     with StopRequest() as early:
         from delassus.drawing.algorithm_choice import AlgorithmChoice
+        from delassus.drawing.contact_drag import ContactDrag
+        from delassus.drawing.reach import Reach
         from delassus.drawing.snapshot import Moment, SnapshotSolver, force_problem
         from delassus.drawing.viewer import Viewer
     if early.requested:
         raise KeyboardInterrupt
     description = described(options)
     recorded, closure, start = replayed(options, description), None, dict[str, Any]()
+    drag: ContactDrag | None = None
     if recorded is not None:
         solver, seconds, moments = recorded.solver, recorded.seconds, recorded.moments
     else:
@@ -134,12 +138,23 @@ def view(options: argparse.Namespace) -> Report:
             if options.data is None:
                 viewer.add_dials(dials(robot, start), named_positions(robot, closure))
                 at = by_sliders(viewer, robot, closure, start)
+
+                def reach() -> Reach:
+                    return Reach(
+                        problem, viewer.ranges,
+                        lambda moved: q_at(robot, closure, {**start, **moved}),
+                    )  # fmt: skip
+
+                with viewer.sliders:
+                    drag = ContactDrag(
+                        viewer.server, problem, viewer.size, reach, viewer.changed
+                    )
             else:
                 at = by_time(viewer, robot, closure, seconds, moments)
             viewer.activate(snapshots.standing(at().q))
             with viewer.picture.folder:
                 choice = AlgorithmChoice(viewer.server.gui, snapshots, viewer.changed.set)
-            draw = drawing(viewer, snapshots, at, choice)
+            draw = drawing(viewer, snapshots, at, choice, drag)
             draw()
             announce(viewer, options)
             viewer.run(draw, end_of(options, stop))
@@ -164,17 +179,23 @@ def drawing(
     snapshots: SnapshotSolver,
     at: Callable[[], Moment],
     choice: AlgorithmChoice | None = None,
+    drag: ContactDrag | None = None,
 ) -> Callable[[], None]:
     """Return a function that draws the robot at the moment that `at` returns.
 
-    The matrix is that of the chosen algorithm. The boxes of contacts follow a moment that knows
-    its active contacts. Where `at` raises an InputError, the robot stays where it is, and the page
-    has the message.
+    The matrix is that of the chosen algorithm, and sliders follow a contact that is dragged. The
+    boxes of contacts follow a moment that knows its active contacts. Where `at` raises an
+    InputError, the robot stays where it is, and the page has the message.
     """
     latest = [at()]
 
     def draw() -> None:
         warning = ""
+        if drag is not None:
+            moved = drag.follow(viewer.positions)
+            viewer.is_held = drag.is_dragged
+            if moved:
+                viewer.move(moved)
         try:
             latest[0] = at()
         except InputError as error:

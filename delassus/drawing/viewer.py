@@ -142,6 +142,8 @@ class Viewer:
     size : largest extent of the robot in its neutral configuration [m].
     picture : the heat map of the shown matrix.
     timeline : time of a recording; None without one.
+    is_held : whether the root link stays where it is, as while a contact is dragged.
+    sliders : the folder of the sliders.
     changed : set whenever the user has moved or switched something; cleared by the caller.
 
     Raises
@@ -165,6 +167,7 @@ class Viewer:
         self.size = self.meshes.size
         self._lengths: Lengths | None = None
         self._ground: float | None = None
+        self.is_held = False
         self._drawn: dict[str, viser.SceneNodeHandle] = {}
         self.timeline: Timeline | None = None
         self._add_ground()
@@ -174,7 +177,7 @@ class Viewer:
         self._legend = gui.add_html(legend(self.meshes.has_boxes))
         self._dials: dict[str, viser.GuiSliderHandle[float]] = {}
         # Sliders come above the numbers: the picture of the matrix is seen while they move.
-        self._sliders = gui.add_folder(None)
+        self.sliders = gui.add_folder(None)
         with gui.add_folder("active contacts"):
             self._boxes = {name: gui.add_checkbox(name, initial_value=True) for name in contacts}
         self._numbers = gui.add_html("")
@@ -202,7 +205,7 @@ class Viewer:
         """
         gui, poses = self.server.gui, poses or {}
         starts = {dial.joint: dial.start for dials in groups.values() for dial in dials}
-        with self._sliders:
+        with self.sliders:
             if poses:
                 with gui.add_folder("named poses", expand_by_default=len(poses) <= _FEW):
                     for name, positions in poses.items():
@@ -237,7 +240,7 @@ class Viewer:
 
     def add_timeline(self, seconds: Array) -> Timeline:
         """Add a slider over times [s] of a recording, and a button that plays the recording."""
-        with self._sliders:
+        with self.sliders:
             self.timeline = Timeline(self.server.gui, float(seconds[0]), float(seconds[-1]))
         self.timeline.slider.on_update(self._note)
         return self.timeline
@@ -246,6 +249,11 @@ class Viewer:
     def positions(self) -> dict[str, float]:
         """Positions of the sliders by joint [rad, m]."""
         return {joint: float(slider.value) for joint, slider in self._dials.items()}
+
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Ends of the sliders by joint [rad, m]."""
+        return {joint: (slider.min, slider.max) for joint, slider in self._dials.items()}
 
     @property
     def active(self) -> list[str]:
@@ -343,7 +351,7 @@ class Viewer:
         """Move the bodies, and a floating robot such that its lowest point is on the ground."""
         self.meshes.place(poses)
         first = self._ground is None
-        if not first and self._robot.base == "fixed":
+        if not first and (self._robot.base == "fixed" or self.is_held):
             return
         points = self.meshes.outline(poses)
         self._ground = float((points @ turn[2]).min()) if len(points) else 0.0
