@@ -18,14 +18,15 @@ from delassus.model.spatial import Array, rotation_from_quaternion
 from delassus.problem import Problem
 
 _NONE = "none"
-_SCALE = 0.12
+_SCALE = 0.18
 """Length of the arrows of the gizmo as a share of the robot's size."""
 
 
 class ContactDrag:
     """A drop-down list of contacts, and a gizmo of viser at the chosen one.
 
-    Points are moved, surfaces are moved and turned. Contacts that move on their links, as those of
+    Points are moved along the axes of the root link, surfaces are moved and turned along and about
+    their own. Contacts that move on their links, as those of
     wheels, and contacts of some directions alone are not in the list.
 
     Parameters
@@ -83,7 +84,9 @@ class ContactDrag:
                 pose = self._reach.pose(self._chosen, {**positions, **found})
             except DelassusError:
                 return found  # the page has the message of the loops
-            self._gizmo.position, self._gizmo.wxyz = _place(pose)
+            self._gizmo.position = pose[:3, 3]
+            if self._kinds[self._chosen] == "surface":
+                self._gizmo.wxyz = np.roll(quaternion_of(pose[:3, :3]), 1)
         return found
 
     def _choose(self, name: str) -> None:
@@ -123,8 +126,3 @@ class ContactDrag:
         target[:3, :3] = rotation_from_quaternion(np.roll(self._gizmo.wxyz, -1))
         target[:3, 3] = self._gizmo.position
         return target
-
-
-def _place(pose: Array) -> tuple[Array, Array]:
-    """Return position (3,) and quaternion w, x, y, z of a pose (4, 4)."""
-    return pose[:3, 3], np.roll(quaternion_of(pose[:3, :3]), 1)
