@@ -26,8 +26,8 @@ class ContactDrag:
     """A drop-down list of contacts, and a gizmo of viser at the chosen one.
 
     Points are moved along the axes of the root link, surfaces are moved and turned along and about
-    their own. Contacts that move on their links, as those of
-    wheels, and contacts of some directions alone are not in the list.
+    their own. Contacts that move on their links, as those of wheels, and contacts of some
+    directions alone are not in the list.
 
     Parameters
     ----------

@@ -15,6 +15,7 @@ import numpy as np
 import viser
 
 from delassus.drawing.ellipsoids import Lengths
+from delassus.drawing.first_view import BACK, NARROW, FirstView, picture_plane
 from delassus.drawing.force_cones import PlacedForce, cone_surface, force_scale
 from delassus.drawing.labels import above, raised
 from delassus.drawing.page_server import PageServer
@@ -41,11 +42,6 @@ _SWITCHES = ("meshes", "labels", "ellipsoids", "couplings", "forces")
 """Drawn objects with a check box."""
 _LETTERS = 0.035
 """Height of the letters of contacts' names, as a share of the robot's size."""
-_BACK, _UP = np.array([0.8, -0.48, 0.36]), np.array([0.0, 0.0, 1.0])
-"""Direction from the robot to the camera at first, and upwards."""
-_DISTANCE, _ASIDE = 2.0, 0.5
-"""Distance of the camera from the robot, and shift of the robot from the middle of the page to the
-left, where no panel is, as shares of half the diagonal of the robot's bounding box."""
 _FRAME = 1.0 / 30.0
 """Time between pictures of a recording that is played [s], if they are drawn in time."""
 _FEW = 4
@@ -168,6 +164,7 @@ class Viewer:
         self._lengths: Lengths | None = None
         self._ground: float | None = None
         self.is_held = False
+        self._view: FirstView | None = None
         self._drawn: dict[str, viser.SceneNodeHandle] = {}
         self.timeline: Timeline | None = None
         self._add_ground()
@@ -189,6 +186,7 @@ class Viewer:
         self._switches["forces"].visible = False
         for box in (*self._boxes.values(), *self._switches.values(), self._scale):
             box.on_update(self._note)
+        self.server.on_client_connect(self._aim)
 
     # What the user moves.
 
@@ -339,13 +337,23 @@ class Viewer:
 
     def _look_at(self, points: Array) -> None:
         """Let the first picture show the points (n, 3) of the robot."""
-        low, high = points.min(axis=0), points.max(axis=0)
-        radius = 0.5 * float(np.linalg.norm(high - low)) or 0.5
-        right, _ = _picture_plane()
-        place = 0.5 * (low + high) + self.meshes.base.position + _ASIDE * radius * right
+        self._view = FirstView(points + self.meshes.base.position)
         camera = self.server.initial_camera
-        camera.look_at = tuple(place.tolist())
-        camera.position = tuple((place + _DISTANCE * radius * _BACK).tolist())
+        camera.look_at, camera.position = self._view.beside_panel()
+        for client in self.server.get_clients().values():
+            self._aim(client)
+
+    def _aim(self, client: viser.ClientHandle) -> None:
+        """Let a phone show the robot above the panel, which covers the lower part of its page."""
+        camera = client.camera
+        if self._view is None or camera.image_width > NARROW:
+            return
+        aspect = camera.image_width / camera.image_height
+        at, place = self._view.above_panel(aspect, camera.fov)
+        with client.atomic():
+            # A camera that is moved keeps its direction until it is told where to look.
+            camera.position = place
+            camera.look_at = at
 
     def _place(self, poses: Array, turn: Array) -> None:
         """Move the bodies, and a floating robot such that its lowest point is on the ground."""
@@ -406,8 +414,8 @@ class Viewer:
             (height * (0.65 * len(contact.name) + 1.0), 2.0 * height) for contact in scene.contacts
         ]
         camera = np.array(self.server.initial_camera.position) - self.meshes.base.position
-        right, up = _picture_plane()
-        depths = (camera - places) @ _BACK
+        right, up = picture_plane()
+        depths = (camera - places) @ BACK
         seen = (places - camera) @ np.column_stack([right, up]) / depths[:, None]
         lifts = raised(seen, np.array(sizes) / depths[:, None]) * depths / up[2]
         drawn: dict[str, viser.SceneNodeHandle] = {}
@@ -455,13 +463,6 @@ class Viewer:
                 cast_shadow=False, receive_shadow=False,
             )  # fmt: skip
         return drawn
-
-
-def _picture_plane() -> tuple[Array, Array]:
-    """Return the directions (3,) to the right and up in the first picture, in the root link."""
-    right = np.cross(_UP, _BACK)
-    up = np.cross(_BACK, right)
-    return right / np.linalg.norm(right), up / np.linalg.norm(up)
 
 
 def _key(name: str) -> str:
