@@ -406,6 +406,11 @@ def warn(options: argparse.Namespace, warnings: Sequence[str]) -> None:
     All warnings are stored in ``options.warnings``, for the report as data.
     """
     options.warnings = (*options.warnings, *warnings)
+    tell(warnings)
+
+
+def tell(warnings: Sequence[str]) -> None:
+    """Write warnings to standard error, the first ones of many."""
     for words in warnings[:NAMED]:
         print(f"warning: {words}", file=sys.stderr)
     if len(warnings) > NAMED:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from delassus.cli.options import DEFAULT_POSTURE, add_seconds, given_joints, warn
+from delassus.cli.options import DEFAULT_POSTURE, add_seconds, given_joints, tell
 from delassus.cli.posture import stated_posture
 from delassus.closure import Closure
 from delassus.errors import InputError, unknown
@@ -109,7 +109,7 @@ def first_pose(
             raise InputError(f"--q: {unknown('joint', name, moved)}")
         start[name] = value
     print(f"posture: {posture.why}", file=sys.stderr)
-    warn(options, posture.outside)
+    tell(posture.outside)
     return start
 
 

@@ -21,6 +21,7 @@ _PARALLEL = 0.99
 """Cosine of the angle between two axes from which on they count as parallel."""
 _INSIDE = 1e-6
 """Largest distance from the limits of a joint that counts as inside [rad, m]."""
+_TURN = 2.0 * math.pi
 FIRST_POSES = ("home", "stand", "standing", "default")
 """Names of poses that robots start in; the first one that a robot has counts."""
 
@@ -32,7 +33,7 @@ class Posture:
     Attributes
     ----------
     q : (nq,) joint positions [rad, m]; loops are closed.
-    outside : a sentence per joint that is outside its limits.
+    outside : a sentence per joint that is outside its limits, or was outside in a named pose.
     named : names of the joints whose positions a named pose has.
     """
 
@@ -75,6 +76,9 @@ def first_pose_name(robot: Robot) -> str | None:
 def named_posture(robot: Robot, name: str, closure: Closure | None = None) -> Posture:
     """Return the posture of a named pose; joints that the pose leaves out are as computed.
 
+    A joint that the pose puts outside its limits is turned by a whole turn, or else is at the
+    limit; not so joints of loops and couplings, which would no longer close.
+
     Parameters
     ----------
     closure : as for :func:`default_posture`.
@@ -89,14 +93,39 @@ def named_posture(robot: Robot, name: str, closure: Closure | None = None) -> Po
     positions = robot.named_poses[name]
     why = f"pose {name!r} of the robot description"
     q = with_positions(robot, computed_posture(robot, closure).q, positions)
+    q, moved = _moved_inside(robot, q)
     if closure is not None:
         result = closure.solve(measured_positions(robot, positions, q))
         if not result.status.is_valid:
             raise InputError(f"{why}: the loops do not close: {result.about}")
         q = result.q
         why = f"{why}; loops closed" + (f"; {result.about}" if result.about else "")
-    outside = [f"pose {name!r}: {words}" for words in outside_limits(robot, q)]
+    outside = [f"pose {name!r}: {words}" for words in (*moved, *outside_limits(robot, q))]
     return Posture(q, why, outside, tuple(positions))
+
+
+def _moved_inside(robot: Robot, q: Array) -> tuple[Array, list[str]]:
+    """Return q (nq,) with positions inside limits, and a sentence per joint that was moved."""
+    found, words = q.copy(), []
+    ranges = _limits(robot)
+    ordinary = {
+        robot.q_offsets[i]
+        for cluster in clusters_of(robot)
+        if cluster.is_ordinary
+        for i in cluster.joints
+    }
+    for k in ordinary.intersection(ranges.all_outside(q).tolist()):
+        turns = (q[k], q[k] - _TURN, q[k] + _TURN) if ranges.is_angle(k) else (q[k],)
+        inside = [value for value in turns if ranges.lower[k] <= value <= ranges.upper[k]]
+        low, high = ranges.lower[k] + _INSIDE, ranges.upper[k] - _INSIDE
+        found[k] = inside[0] if inside else min(max(q[k], low), high)
+        words.append(f"{ranges.words(k, q[k])}; {found[k]:.6g} is taken")
+    return found, words
+
+
+def _limits(robot: Robot) -> PlausibleRanges:
+    """Return the limits of the positions of a robot, without the margins of measurements."""
+    return PlausibleRanges(robot, margin=dict.fromkeys(JointKind, _INSIDE))
 
 
 def with_positions(robot: Robot, q: Array, positions: Mapping[str, ArrayLike]) -> Array:
@@ -178,7 +207,7 @@ def _reason(robot: Robot, pose: Mapping[str, float]) -> str:
 
 def outside_limits(robot: Robot, q: Array) -> list[str]:
     """Return a sentence per joint whose position in q (nq,) is outside its limits."""
-    ranges = PlausibleRanges(robot, margin=dict.fromkeys(JointKind, _INSIDE))
+    ranges = _limits(robot)
     return [ranges.words(k, q[k]) for k in ranges.all_outside(q).tolist()]
 
 

@@ -146,12 +146,31 @@ def test_default_posture_is_a_named_pose_with_other_joints_as_computed() -> None
     )
     posture = default_posture(robot)
     assert posture.why == "pose 'home' of the robot description"
-    expected = robot.q(pose_of(robot) | {"panda_joint2": -0.785}) + np.eye(robot.nq)[5] * 5.0
+    expected = robot.q(pose_of(robot) | {"panda_joint2": -0.785, "panda_joint6": 3.7525})
     assert posture.q == pytest.approx(expected)
     (words,) = posture.outside
     assert words.startswith("pose 'home': the position of joint 'panda_joint6' is 5 rad, and its ")
+    assert words.endswith("; 3.7525 is taken")
     why = computed_posture(robot).why
     assert why == "joints at 0, 1 joint in the middle of limits that exclude 0"
+
+
+@pytest.mark.parametrize(
+    ("value", "taken"),
+    [(-1.5707, 4.712485), (5.951573, 5.951573), (-0.5, 5.783185), (0.1, 0.331613)],
+)
+def test_joint_outside_its_limits_in_a_named_pose_is_a_turn_further_or_at_the_limit(
+    value: float, taken: float
+) -> None:
+    kinova = robots.example("kinova_description/robots/kinova.urdf")
+    robot = with_states(Robot.from_urdf(kinova, "fixed"), up={"j2s6s200_joint_3": value})
+    posture = named_posture(robot, "up")
+    position = posture.q[robot.q_offsets[robot.joint_names.index("j2s6s200_joint_3")]]
+    assert position == pytest.approx(taken, abs=1e-5)
+    assert not outside_limits(robot, posture.q)
+    assert [words.rpartition("; ")[2] for words in posture.outside] == (
+        [] if value == taken else [f"{position:.6g} is taken"]
+    )
 
 
 def test_loops_are_closed_at_a_named_pose() -> None:
