@@ -26,7 +26,10 @@ from delassus.solver.remedies import counted
 NEUTRAL, POSE = "neutral", "pose"
 _NONE, _FINGERS = "none", "fingers"
 _KINDS = ("point", "surface")
-DEFAULT_POSTURE = "the pose home, stand, standing or default, or the only one; else 'pose'"
+DEFAULT_POSTURE = (
+    "the pose home, stand, standing or default, or the only one; else 'pose', bent if G is "
+    "singular there"
+)
 """The first posture of every verb, for the help."""
 SPEEDS = {"slip_speed": "slides", "leave_speed": "leaves", "strike_speed": "strikes"}
 """What a contact does above each of the velocities of contact forces."""

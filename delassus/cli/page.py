@@ -15,6 +15,7 @@ import numpy as np
 from delassus.cli.options import DEFAULT_POSTURE, add_seconds, given_joints, tell
 from delassus.cli.posture import stated_posture
 from delassus.closure import Closure
+from delassus.contacts import Contact
 from delassus.errors import InputError, unknown
 from delassus.model.joint import JointKind
 from delassus.model.robot import Robot
@@ -79,7 +80,10 @@ def shapes_of(description: Description, robot: Robot) -> Shapes:
 
 
 def first_pose(
-    options: argparse.Namespace, robot: Robot, closure: Closure | None
+    options: argparse.Namespace,
+    robot: Robot,
+    closure: Closure | None,
+    contacts: Sequence[Contact] = (),
 ) -> dict[str, Any]:
     """Return the first positions of joints by name [rad, m]: of those with sliders, as numbers.
 
@@ -95,9 +99,9 @@ def first_pose(
     moved = [joint.name for joint in robot.joints if joint.kind.nq == 1]
     if closure is not None:
         moved = [name for name in moved if name in closure.independent]
-    posture = stated_posture(robot, closure, "--q", options.q)
+    posture = stated_posture(robot, closure, "--q", options.q, contacts)
     named = {} if posture is not None else given_joints("--q", options.q)
-    posture = posture or default_posture(robot, closure)
+    posture = posture or default_posture(robot, closure, contacts)
     start: dict[str, Any] = {}
     for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
         if joint.name in moved:

@@ -121,7 +121,7 @@ def view(options: argparse.Namespace) -> Report:
         problem = problem_with(options, description)
         closure = closure_of(options, problem.robot)
         if options.data is None:
-            start = first_pose(options, problem.robot, closure)
+            start = first_pose(options, problem.robot, closure, tuple(problem.contacts))
         else:
             seconds, Q = timeline(options, problem)
             moments = [Moment(q) for q in Q]

@@ -7,18 +7,27 @@ from collections.abc import Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from delassus.closure import Closure
+from delassus.conditioning.monitor import ConditionSettings, scaled_eigenvalues
+from delassus.contacts import Contact, row_scales
 from delassus.errors import InputError, unknown
 from delassus.model.clusters import Cluster, clusters_of
 from delassus.model.joint import WORLD, Joint, JointKind
 from delassus.model.ranges import PlausibleRanges
 from delassus.model.robot import Robot
 from delassus.model.spatial import Array
+from delassus.problem import Problem
+from delassus.rbda.outputs import jacobian
+from delassus.rbda.trees import tree_of
+from delassus.solver.structural_rank import numerical_rank
 
 _PARALLEL = 0.99
 """Cosine of the angle between two axes from which on they count as parallel."""
+_BEND = 0.6
+"""Angle of bent knees and elbows [rad]."""
 _INSIDE = 1e-6
 """Largest distance from the limits of a joint that counts as inside [rad, m]."""
 _TURN = 2.0 * math.pi
@@ -43,19 +52,24 @@ class Posture:
     named: Collection[str] = ()
 
 
-def default_posture(robot: Robot, closure: Closure | None = None) -> Posture:
+def default_posture(
+    robot: Robot, closure: Closure | None = None, contacts: Sequence[Contact] = ()
+) -> Posture:
     """Return the posture of a robot for which none is stated: the one place that chooses it.
 
     This is the named pose that the robot starts in, see :func:`first_pose_name`; without such a
-    pose, or where loops do not close at it, the computed posture.
+    pose, or where loops do not close at it, the computed posture. Without a named pose, knees and
+    elbows are bent if that raises the rank of the contacts' matrix.
 
     Parameters
     ----------
     closure : closure of the robot's loops and couplings; None for a robot without these.
+    contacts : contacts of the robot, of which those at fixed places of their links count.
     """
     name = first_pose_name(robot)
     if name is None:
-        return computed_posture(robot, closure)
+        computed = computed_posture(robot, closure)
+        return computed if closure is not None else _bent(robot, computed, contacts)
     try:
         return named_posture(robot, name, closure)
     except InputError as error:
@@ -194,6 +208,45 @@ def computed_posture(robot: Robot, closure: Closure | None = None) -> Posture:
     return Posture(q, why, outside_limits(robot, q))
 
 
+def _bent(robot: Robot, posture: Posture, contacts: Sequence[Contact]) -> Posture:
+    """Return a posture with bent joints if the matrix of contacts has a higher rank there.
+
+    These are knees and elbows, or all joints that are at 0.
+    """
+    fixed = [contact for contact in contacts if contact.moving == "nothing"]
+    if not fixed:
+        return posture
+    problem = Problem(robot, fixed)
+    scales = row_scales(problem.contacts, ConditionSettings().characteristic_length)
+
+    def rank(q: Array) -> int:
+        J = np.array(jacobian(problem, tree_of(problem), {"q": q.tolist()}), dtype=float)
+        return numerical_rank(scaled_eigenvalues(J @ J.T, scales))  # as G = J M⁻¹ Jᵀ
+
+    best, highest = posture.q, rank(posture.q)
+    knees = pose_of(robot, _BEND)
+    turned = {joint.name: _side(joint, 0.5 * _BEND) for joint in robot.joints
+              if joint.kind is JointKind.REVOLUTE and not knees[joint.name]}  # fmt: skip
+    for pose in (knees, {**knees, **turned}):
+        if highest == len(scales):
+            break
+        q = robot.q(pose)
+        found = rank(q)
+        if found > highest:
+            best, highest = q, found
+    count = int(np.count_nonzero(best != posture.q))
+    if not count:
+        return posture
+    are = "joint is" if count == 1 else "joints are"
+    return Posture(best, f"{posture.why}, but {count} {are} bent, as the matrix is singular there")
+
+
+def _side(joint: Joint, bend: float) -> float:
+    """Return an angle on the wider side of the limits of a joint, inside the limits."""
+    side = bend if joint.upper >= -joint.lower else -bend
+    return min(max(side, joint.lower), joint.upper)
+
+
 def _reason(robot: Robot, pose: Mapping[str, float]) -> str:
     """Return a text about the choice of positions by :func:`pose_of`."""
     excluded = [joint.name for joint in robot.joints
@@ -227,11 +280,15 @@ def _independent(closure: Closure, pose: Mapping[str, float]) -> dict[str, Any]:
     return found
 
 
-def pose_of(robot: Robot) -> dict[str, float]:
+def pose_of(robot: Robot, bend: float = 0.0) -> dict[str, float]:
     """Return positions within the limits of joints, by name [rad, m]: 0, or the middle.
 
     A hip turns back by half of the angle of its knee, if the limits of the knee exclude 0: a leg
     then stands below its hip. Joints with several entries in q are left out.
+
+    Parameters
+    ----------
+    bend : angle of knees whose limits do not exclude 0, on the wider side of their limits [rad].
     """
     found: dict[str, float] = {}
     is_closed = robot.clustered.is_closed
@@ -240,12 +297,15 @@ def pose_of(robot: Robot) -> dict[str, float]:
             continue
         inside = joint.lower <= 0.0 <= joint.upper
         found[joint.name] = 0.0 if inside else _middle(joint)
-        hip = robot.joints[joint.parent] if joint.parent != WORLD else joint
-        turn = JointKind.REVOLUTE is joint.kind is hip.kind
-        if inside or is_closed or not turn or found[hip.name]:
+        if (inside and not bend) or is_closed or joint.parent == WORLD:
+            continue
+        hip = robot.joints[joint.parent]
+        if not JointKind.REVOLUTE is joint.kind is hip.kind or found[hip.name]:
             continue
         parallel = float(joint.placement.rotation @ joint.axis @ hip.axis)
         if abs(parallel) > _PARALLEL:
+            if inside:
+                found[joint.name] = _side(joint, bend)
             back = -0.5 * parallel * found[joint.name]
             found[hip.name] = min(max(back, hip.lower), hip.upper)
     return found

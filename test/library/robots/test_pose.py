@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 import robots
 from linkages import four_bar
 
-from delassus import Closure, InputError, Robot
+from delassus import Closure, Contact, InputError, Problem, Robot
+from delassus.algorithms.dense import definition
 from delassus.drawing.skeleton import Skeleton
 from delassus.robots.limbs import Limbs
 from delassus.robots.pose import (
@@ -86,6 +88,54 @@ def test_default_posture_is_inside_the_limits_and_says_how_it_was_chosen() -> No
     )
     arm = default_posture(Robot.from_urdf(robots.shared("ur5"), "fixed"))
     assert arm.why == "joints at 0" and not arm.q.any()
+
+
+UR5 = "ur_description/urdf/ur5_robot.urdf"
+SINGULAR = {
+    # A straight arm and a wrist whose axes are parallel: all joints bend.
+    "arm": (UR5, "fixed", [Contact("tool", "tool0", "surface")], 6, [5, 6]),
+    # Straight legs: knees bend, and hips turn back.
+    "quadruped": (
+        "quadruped_description/urdf/quadruped.urdf", "floating",
+        [Contact(leg, f"{leg}_contact") for leg in ("FL", "FR", "BL", "BR")], 8, [9, 10],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SINGULAR)
+def test_default_posture_bends_joints_where_the_matrix_would_be_singular(case: str) -> None:
+    file, base, contacts, count, ranks = SINGULAR[case]
+    robot = Robot.from_urdf(robots.example(file), base)
+    problem, straight = Problem(robot, contacts), default_posture(robot)
+    posture = default_posture(robot, None, contacts)
+    assert not np.linalg.norm(straight.q[-robot.nv + 6 :])
+    assert posture.why == (
+        f"joints at 0, but {count} joints are bent, as the matrix is singular there"
+    )
+    assert not outside_limits(robot, posture.q)
+    found = [int(np.linalg.matrix_rank(definition(problem, {"q": x}), hermitian=True))
+             for x in (straight.q, posture.q)]  # fmt: skip
+    assert found == ranks
+    assert computed_posture(robot).q.tolist() == straight.q.tolist()
+
+
+@pytest.mark.parametrize(
+    ("file", "contacts"),
+    [
+        # Rank 1 of 3 rows in any posture.
+        ("double_pendulum_description/urdf/double_pendulum.urdf", [Contact("tip", "link2")]),
+        # Full rank with joints at 0.
+        (UR5, [Contact("elbow", "forearm_link", [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0]])]),
+        (UR5, ()),
+    ],
+)
+def test_joints_do_not_bend_where_that_does_not_raise_the_rank(
+    file: str, contacts: Sequence[Contact]
+) -> None:
+    robot = Robot.from_urdf(robots.example(file), "fixed")
+    joints = [replace(joint, lower=-2.0, upper=2.0) for joint in robot.joints]
+    posture = default_posture(robot.replaced(joints=joints), None, contacts)
+    assert posture.why == "joints at 0" and not posture.q.any()
 
 
 def test_default_posture_of_a_mimic_gripper_is_inside_limits_that_exclude_0() -> None:
