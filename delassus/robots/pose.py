@@ -27,7 +27,7 @@ from delassus.solver.structural_rank import numerical_rank
 _PARALLEL = 0.99
 """Cosine of the angle between two axes from which on they count as parallel."""
 _BEND = 0.6
-"""Angle of bent knees and elbows [rad]."""
+"""Angle of bent knees [rad]; other joints bend by half of it."""
 _INSIDE = 1e-6
 """Largest distance from the limits of a joint that counts as inside [rad, m]."""
 _TURN = 2.0 * math.pi
@@ -58,8 +58,8 @@ def default_posture(
     """Return the posture of a robot for which none is stated: the one place that chooses it.
 
     This is the named pose that the robot starts in, see :func:`first_pose_name`; without such a
-    pose, or where loops do not close at it, the computed posture. Without a named pose, knees and
-    elbows are bent if that raises the rank of the contacts' matrix.
+    pose, or where loops do not close at it, the computed posture. Without a named pose, knees are
+    bent, or else all joints at 0, if that raises the rank of the contacts' matrix.
 
     Parameters
     ----------
@@ -211,7 +211,7 @@ def computed_posture(robot: Robot, closure: Closure | None = None) -> Posture:
 def _bent(robot: Robot, posture: Posture, contacts: Sequence[Contact]) -> Posture:
     """Return a posture with bent joints if the matrix of contacts has a higher rank there.
 
-    These are knees and elbows, or all joints that are at 0.
+    These are knees with their hips and ankles, or also all other joints that are at 0.
     """
     fixed = [contact for contact in contacts if contact.moving == "nothing"]
     if not fixed:
@@ -243,8 +243,11 @@ def _bent(robot: Robot, posture: Posture, contacts: Sequence[Contact]) -> Postur
 
 def _side(joint: Joint, bend: float) -> float:
     """Return an angle on the wider side of the limits of a joint, inside the limits."""
-    side = bend if joint.upper >= -joint.lower else -bend
-    return min(max(side, joint.lower), joint.upper)
+    return _clipped(joint, bend if joint.upper >= -joint.lower else -bend)
+
+
+def _clipped(joint: Joint, value: float) -> float:
+    return min(max(value, joint.lower), joint.upper)
 
 
 def _reason(robot: Robot, pose: Mapping[str, float]) -> str:
@@ -288,10 +291,13 @@ def pose_of(robot: Robot, bend: float = 0.0) -> dict[str, float]:
 
     Parameters
     ----------
-    bend : angle of knees whose limits do not exclude 0, on the wider side of their limits [rad].
+    bend : angle of knees whose limits do not exclude 0, on the wider side of their limits [rad];
+        their ankles turn back as the hips do.
     """
     found: dict[str, float] = {}
+    bent: set[str] = set()
     is_closed = robot.clustered.is_closed
+    parents = [joint.parent for joint in robot.joints]
     for joint in robot.joints:
         if joint.kind.nq != 1:
             continue
@@ -300,14 +306,19 @@ def pose_of(robot: Robot, bend: float = 0.0) -> dict[str, float]:
         if (inside and not bend) or is_closed or joint.parent == WORLD:
             continue
         hip = robot.joints[joint.parent]
-        if not JointKind.REVOLUTE is joint.kind is hip.kind or found[hip.name]:
+        if not JointKind.REVOLUTE is joint.kind is hip.kind:
             continue
         parallel = float(joint.placement.rotation @ joint.axis @ hip.axis)
-        if abs(parallel) > _PARALLEL:
+        if abs(parallel) <= _PARALLEL:
+            continue
+        if inside and hip.name in bent:  # an ankle, which keeps its foot level
+            found[joint.name] = _clipped(joint, -0.5 * parallel * found[hip.name])
+        elif not found[hip.name] and not (inside and parents.count(joint.parent) > 1):
+            # Not so a shoulder on a torso.
             if inside:
                 found[joint.name] = _side(joint, bend)
-            back = -0.5 * parallel * found[joint.name]
-            found[hip.name] = min(max(back, hip.lower), hip.upper)
+                bent.add(joint.name)
+            found[hip.name] = _clipped(hip, -0.5 * parallel * found[joint.name])
     return found
 
 

@@ -13,6 +13,7 @@ from linkages import four_bar
 from delassus import Closure, Contact, InputError, Problem, Robot
 from delassus.algorithms.dense import definition
 from delassus.drawing.skeleton import Skeleton
+from delassus.robots.built_in.humanoid import humanoid_urdf
 from delassus.robots.limbs import Limbs
 from delassus.robots.pose import (
     computed_posture,
@@ -117,6 +118,17 @@ def test_default_posture_bends_joints_where_the_matrix_would_be_singular(case: s
              for x in (straight.q, posture.q)]  # fmt: skip
     assert found == ranks
     assert computed_posture(robot).q.tolist() == straight.q.tolist()
+
+
+def test_bent_legs_of_a_humanoid_keep_its_soles_level_and_bend_alike() -> None:
+    robot = Robot.from_urdf(humanoid_urdf())
+    ends = [f"{side}_{end}" for side in ("left", "right") for end in ("palm", "sole")]
+    posture = default_posture(robot, None, [Contact(end, end, "surface") for end in ends])
+    pose = dict(zip([joint.name for joint in robot.joints], robot.q_offsets, strict=True))
+    for side in ("left", "right"):
+        legs = [posture.q[pose[f"{side}_{name}_joint"]] for name in ("thigh", "shank", "ankle")]
+        assert legs == [-0.3, 0.6, -0.3]
+    assert np.count_nonzero(posture.q[7:]) == np.count_nonzero(posture.q) == 6
 
 
 @pytest.mark.parametrize(
