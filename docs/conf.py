@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 from pathlib import Path
 
@@ -33,6 +35,9 @@ myst_heading_anchors = 3
 nb_execution_mode = "cache"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
+# Kernels of jupyter/ log errors alone; nbclient logs each page at level INFO.
+os.environ["JUPYTER_PATH"] = str(Path(__file__).parent / "jupyter")
+logging.getLogger("traitlets").setLevel(logging.WARNING)
 
 # Names are public where the package exports them, not where they are defined.
 add_module_names = False

@@ -45,7 +45,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 def compute(options: argparse.Namespace) -> Report:
     """Return the matrix at one configuration."""
     problem = problem_of(options, needed_outputs(outputs_of(options)))
-    q, about_q = posture_of(options, problem.robot)
+    q, about_q = posture_of(options, problem)
     orientation = orientation_of(options, problem)
     motion = motion_of(options, problem)
     friction = forces_of(options)

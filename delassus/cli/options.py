@@ -26,7 +26,10 @@ from delassus.solver.remedies import counted
 NEUTRAL, POSE = "neutral", "pose"
 _NONE, _FINGERS = "none", "fingers"
 _KINDS = ("point", "surface")
-DEFAULT_POSTURE = "the pose home, stand, standing or default, or the only one; else 'pose'"
+DEFAULT_POSTURE = (
+    "the pose home, stand, standing or default, or the only one; else 'pose', bent if G is "
+    "singular there"
+)
 """The first posture of every verb, for the help."""
 SPEEDS = {"slip_speed": "slides", "leave_speed": "leaves", "strike_speed": "strikes"}
 """What a contact does above each of the velocities of contact forces."""
@@ -406,6 +409,11 @@ def warn(options: argparse.Namespace, warnings: Sequence[str]) -> None:
     All warnings are stored in ``options.warnings``, for the report as data.
     """
     options.warnings = (*options.warnings, *warnings)
+    tell(warnings)
+
+
+def tell(warnings: Sequence[str]) -> None:
+    """Write warnings to standard error, the first ones of many."""
     for words in warnings[:NAMED]:
         print(f"warning: {words}", file=sys.stderr)
     if len(warnings) > NAMED:

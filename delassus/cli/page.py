@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from delassus.cli.options import DEFAULT_POSTURE, add_seconds, given_joints, warn
+from delassus.cli.options import DEFAULT_POSTURE, add_seconds, given_joints, tell
 from delassus.cli.posture import stated_posture
 from delassus.closure import Closure
+from delassus.contacts import Contact
 from delassus.errors import InputError, unknown
 from delassus.model.joint import JointKind
 from delassus.model.robot import Robot
@@ -22,7 +23,7 @@ from delassus.model.spatial import Array
 from delassus.programs.command_line import Whole
 from delassus.programs.stopping import StopRequest
 from delassus.robots.description import Description
-from delassus.robots.pose import default_posture
+from delassus.robots.pose import default_posture, named_posture
 
 if TYPE_CHECKING:
     from delassus.drawing.shapes import Shapes
@@ -79,7 +80,10 @@ def shapes_of(description: Description, robot: Robot) -> Shapes:
 
 
 def first_pose(
-    options: argparse.Namespace, robot: Robot, closure: Closure | None
+    options: argparse.Namespace,
+    robot: Robot,
+    closure: Closure | None,
+    contacts: Sequence[Contact] = (),
 ) -> dict[str, Any]:
     """Return the first positions of joints by name [rad, m]: of those with sliders, as numbers.
 
@@ -95,9 +99,9 @@ def first_pose(
     moved = [joint.name for joint in robot.joints if joint.kind.nq == 1]
     if closure is not None:
         moved = [name for name in moved if name in closure.independent]
-    posture = stated_posture(robot, closure, "--q", options.q)
+    posture = stated_posture(robot, closure, "--q", options.q, contacts)
     named = {} if posture is not None else given_joints("--q", options.q)
-    posture = posture or default_posture(robot, closure)
+    posture = posture or default_posture(robot, closure, contacts)
     start: dict[str, Any] = {}
     for joint, offset in zip(robot.joints, robot.q_offsets, strict=True):
         if joint.name in moved:
@@ -109,7 +113,7 @@ def first_pose(
             raise InputError(f"--q: {unknown('joint', name, moved)}")
         start[name] = value
     print(f"posture: {posture.why}", file=sys.stderr)
-    warn(options, posture.outside)
+    tell(posture.outside)
     return start
 
 
@@ -159,6 +163,25 @@ def dials(robot: Robot, start: Mapping[str, Any]) -> dict[str, list[JointSlider]
             groups.setdefault(first[i], []).append(dial)
     limbs = list(groups.values())
     return dict(zip(labels([[dial.joint for dial in limb] for limb in limbs]), limbs, strict=True))
+
+
+def named_positions(robot: Robot, closure: Closure | None) -> dict[str, dict[str, float]]:
+    """Return the positions of joints at the named poses of a robot, by pose and joint [rad, m].
+
+    Poses at which loops do not close are left out, and so are joints with several entries in q.
+    """
+    found: dict[str, dict[str, float]] = {}
+    for name in robot.named_poses:
+        try:
+            q = named_posture(robot, name, closure).q
+        except InputError:
+            continue
+        found[name] = {
+            joint.name: float(q[offset])
+            for joint, offset in zip(robot.joints, robot.q_offsets, strict=True)
+            if joint.kind.nq == 1
+        }
+    return found
 
 
 def labels(limbs: Sequence[Sequence[str]]) -> list[str]:

@@ -79,7 +79,7 @@ def plot(options: argparse.Namespace) -> Report:
     description = described(options)
     problem = problem_with(options, description)
     robot, contacts = problem.robot, problem.contacts
-    q, about_q = posture_of(options, robot)
+    q, about_q = posture_of(options, problem)
     orientation = orientation_of(options, problem)
     with waiting(compiling(problem)):
         solver = DelassusSolver(problem, options.algorithm)
@@ -157,9 +157,10 @@ def _conditions(
     problem, robot = solver.problem, solver.problem.robot
     if options.to is not None:
         closure = closure_of(options, robot)
-        posture = stated_posture(robot, closure, "--to", options.to)
+        posture = stated_posture(robot, closure, "--to", options.to, tuple(problem.contacts))
         if posture is None:
-            there = positions_of(options, robot, "--to", default_posture(robot, closure).q)
+            start = default_posture(robot, closure, tuple(problem.contacts)).q
+            there = positions_of(options, robot, "--to", start)
         else:
             there = posture.q
         way = np.linspace(q, there, _STEPS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,12 @@ from delassus.cli.options import (
     way_out,
 )
 from delassus.closure import Closure
+from delassus.contacts import Contact
 from delassus.errors import InputError, RobotError, unknown
 from delassus.model.ranges import PlausibleRanges, angles
 from delassus.model.robot import Robot
 from delassus.model.spatial import Array
+from delassus.problem import Problem
 from delassus.robots.pose import (
     Posture,
     computed_posture,
@@ -60,7 +62,7 @@ def closure_of(options: argparse.Namespace, robot: Robot) -> Closure | None:
         raise InputError(f"{error}; here: --reference joint=position,…") from error
 
 
-def posture_of(options: argparse.Namespace, robot: Robot) -> tuple[Array, dict[str, str]]:
+def posture_of(options: argparse.Namespace, problem: Problem) -> tuple[Array, dict[str, str]]:
     """Return q (nq,) of --q with closed loops, and lines about the posture and the loops.
 
     Unnamed joints are as in the default posture. Positions outside of limits that the user did not
@@ -72,10 +74,11 @@ def posture_of(options: argparse.Namespace, robot: Robot) -> tuple[Array, dict[s
         If a loop does not close at the positions, or is not determined by them; names the loop. If
         no pose has the name that --q is.
     """
-    closure = closure_of(options, robot)
-    posture, facts = stated_posture(robot, closure, "--q", options.q), dict[str, str]()
+    robot, contacts = problem.robot, tuple(problem.contacts)
+    closure, facts = closure_of(options, robot), dict[str, str]()
+    posture = stated_posture(robot, closure, "--q", options.q, contacts)
     if posture is None:
-        q = positions_of(options, robot, "--q", default_posture(robot, closure).q)
+        q = positions_of(options, robot, "--q", default_posture(robot, closure, contacts).q)
     else:
         q = posture.q
         warn(options, posture.outside)
@@ -101,7 +104,11 @@ def posture_of(options: argparse.Namespace, robot: Robot) -> tuple[Array, dict[s
 
 
 def stated_posture(
-    robot: Robot, closure: Closure | None, option: str, text: str | None
+    robot: Robot,
+    closure: Closure | None,
+    option: str,
+    text: str | None,
+    contacts: Sequence[Contact] = (),
 ) -> Posture | None:
     """Return the posture that an option names, or the default one; None where it has positions.
 
@@ -110,6 +117,7 @@ def stated_posture(
     closure : closure of the robot's loops and couplings; None for a robot without these.
     text : of the option: ``pose``, ``neutral``, the name of a pose of the robot, or positions;
         None without the option.
+    contacts : as for :func:`~delassus.robots.pose.default_posture`.
 
     Raises
     ------
@@ -117,7 +125,7 @@ def stated_posture(
         If no pose has this name, or loops do not close at the pose.
     """
     if text is None:
-        return default_posture(robot, closure)
+        return default_posture(robot, closure, contacts)
     if text == POSE:
         return computed_posture(robot, closure)
     if text == NEUTRAL:

@@ -30,6 +30,7 @@ from delassus.cli.page import (
     dials,
     end_of,
     first_pose,
+    named_positions,
     q_at,
     shapes_of,
 )
@@ -50,6 +51,8 @@ from delassus.solver.friction import ForceSettings
 from delassus.solver.solver import DelassusSolver
 
 if TYPE_CHECKING:
+    from delassus.drawing.algorithm_choice import AlgorithmChoice
+    from delassus.drawing.contact_drag import ContactDrag
     from delassus.drawing.snapshot import Moment, SnapshotSolver
     from delassus.drawing.viewer import Viewer
     from delassus.robots.description import Description
@@ -102,19 +105,23 @@ def view(options: argparse.Namespace) -> Report:
     require("delassus view", "viser")
     # trimesh takes an import that is interrupted for a missing package, and goes on.
     with StopRequest() as early:
+        from delassus.drawing.algorithm_choice import AlgorithmChoice
+        from delassus.drawing.contact_drag import ContactDrag
+        from delassus.drawing.reach import Reach
         from delassus.drawing.snapshot import Moment, SnapshotSolver, force_problem
         from delassus.drawing.viewer import Viewer
     if early.requested:
         raise KeyboardInterrupt
     description = described(options)
     recorded, closure, start = replayed(options, description), None, dict[str, Any]()
+    drag: ContactDrag | None = None
     if recorded is not None:
         solver, seconds, moments = recorded.solver, recorded.seconds, recorded.moments
     else:
         problem = problem_with(options, description)
         closure = closure_of(options, problem.robot)
         if options.data is None:
-            start = first_pose(options, problem.robot, closure)
+            start = first_pose(options, problem.robot, closure, tuple(problem.contacts))
         else:
             seconds, Q = timeline(options, problem)
             moments = [Moment(q) for q in Q]
@@ -125,16 +132,29 @@ def view(options: argparse.Namespace) -> Report:
         viewer = Viewer(robot, shapes, problem.contacts.names, options.port)
         try:
             snapshots = SnapshotSolver(
-                solver, options.forces, viewer.soles(problem.contacts),
+                solver, options.forces, viewer.meshes.soles(problem.contacts),
                 partial(lowest_points, robot, problem.contacts),
             )  # fmt: skip
             if options.data is None:
-                viewer.add_dials(dials(robot, start))
+                viewer.add_dials(dials(robot, start), named_positions(robot, closure))
                 at = by_sliders(viewer, robot, closure, start)
+
+                def reach() -> Reach:
+                    return Reach(
+                        problem, viewer.ranges,
+                        lambda moved: q_at(robot, closure, {**start, **moved}),
+                    )  # fmt: skip
+
+                with viewer.sliders:
+                    drag = ContactDrag(
+                        viewer.server, problem, viewer.size, reach, viewer.changed
+                    )
             else:
                 at = by_time(viewer, robot, closure, seconds, moments)
             viewer.activate(snapshots.standing(at().q))
-            draw = drawing(viewer, snapshots, at)
+            with viewer.picture.folder:
+                choice = AlgorithmChoice(viewer.server.gui, snapshots, viewer.changed.set)
+            draw = drawing(viewer, snapshots, at, choice, drag)
             draw()
             announce(viewer, options)
             viewer.run(draw, end_of(options, stop))
@@ -155,17 +175,27 @@ VIEW = Verb(
 
 
 def drawing(
-    viewer: Viewer, snapshots: SnapshotSolver, at: Callable[[], Moment]
+    viewer: Viewer,
+    snapshots: SnapshotSolver,
+    at: Callable[[], Moment],
+    choice: AlgorithmChoice | None = None,
+    drag: ContactDrag | None = None,
 ) -> Callable[[], None]:
     """Return a function that draws the robot at the moment that `at` returns.
 
-    The boxes of contacts follow a moment that knows its active contacts. Where `at` raises an
+    The matrix is that of the chosen algorithm, and sliders follow a contact that is dragged. The
+    boxes of contacts follow a moment that knows its active contacts. Where `at` raises an
     InputError, the robot stays where it is, and the page has the message.
     """
     latest = [at()]
 
     def draw() -> None:
         warning = ""
+        if drag is not None:
+            moved = drag.follow(viewer.positions)
+            viewer.is_held = drag.is_dragged
+            if moved:
+                viewer.move(moved)
         try:
             latest[0] = at()
         except InputError as error:
@@ -173,6 +203,8 @@ def drawing(
         moment = latest[0]
         if moment.active is not None and list(moment.active) != viewer.active:
             viewer.activate(moment.active)
+        if choice is not None:
+            choice.follow(moment)
         viewer.show(snapshots.snapshot(moment, viewer.active), warning or moment.warning)
 
     return draw

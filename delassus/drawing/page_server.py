@@ -42,6 +42,8 @@ _LARGEST_MESSAGE = 1 << 16
 _CAMERA = {"wxyz": 4, "position": 3, "look_at": 3, "up_direction": 3,
            "fov": 0, "near": 0, "far": 0, "image_height": 0, "image_width": 0}  # fmt: skip
 """Lengths of the fields of a message about the page's camera; 0 for a number."""
+_FARTHEST, _NORM = 1e3, 1e-3
+"""Largest coordinate of a gizmo [m], and largest deviation of its quaternion's norm from 1."""
 _PATCH = threading.Lock()
 
 _log = logging.getLogger(__name__)
@@ -159,7 +161,8 @@ class PageServer:
         """Return a message of the page with values that are in range; None if it is refused.
 
         Sliders accept finite numbers, which are limited to their range; check boxes and buttons
-        accept Booleans. Of all other messages viser needs that about the camera alone.
+        accept Booleans, lists their options, and gizmos finite poses. Of all other messages viser
+        needs that about the camera alone.
         """
         if not isinstance(data, bytes):
             return None
@@ -174,16 +177,26 @@ class PageServer:
                 return None if checked is None else msgspec.msgpack.encode(
                     {"type": "GuiUpdateMessage", "uuid": name, "updates": updates}
                 )  # fmt: skip
+            case {"type": "TransformControlsUpdateMessage", "name": str(), "owner": str(),
+                  "position": position, "wxyz": wxyz} if len(message) == 5:  # fmt: skip
+                near = _are_finite(position, 3) and max(map(abs, position)) <= _FARTHEST
+                turned = _are_finite(wxyz, 4) and abs(math.hypot(*wxyz) - 1.0) < _NORM
+                return data if near and turned else None
+            case {"type": "TransformControlsDragStartMessage" | "TransformControlsDragEndMessage",
+                  "name": str(), "owner": str()} if len(message) == 3:  # fmt: skip
+                return data
             case {"type": "ViewerCameraMessage", **fields} if fields.keys() == _CAMERA.keys():
                 right = all(_are_finite(fields[name], n) for name, n in _CAMERA.items())
                 return data if right else None
         return None
 
-    def _checked(self, name: str, value: object) -> float | bool | None:
+    def _checked(self, name: str, value: object) -> float | bool | str | None:
         """Return the value of a handle of the page; None if it is refused."""
         handle = self.viser.gui._gui_input_handle_from_uuid.get(name)
         if isinstance(handle, viser.GuiSliderHandle) and _is_finite(value):
             return min(max(float(value), float(handle.min)), float(handle.max))
+        if isinstance(handle, viser.GuiDropdownHandle) and isinstance(value, str):
+            return value if value in handle.options else None
         switch = isinstance(handle, viser.GuiCheckboxHandle | viser.GuiButtonHandle)
         return value if switch and isinstance(value, bool) else None
 

@@ -12,7 +12,7 @@ import viser
 from delassus.drawing.ellipsoids import EffectiveMass, Lengths
 from delassus.drawing.force_cones import PlacedForce
 from delassus.drawing.heat_map import DECADES, heat_map
-from delassus.drawing.scene import GREEN, Placed, Scene, coupling_colour
+from delassus.drawing.scene import BONE, GREEN, Placed, Scene, coupling_colour
 from delassus.drawing.snapshot import Snapshot
 
 _WIDTH, _HEIGHT = 360, 210
@@ -120,8 +120,13 @@ def pose_text(lines: Sequence[str]) -> str:
     return small("".join(f"<code style='{style}'>{html.escape(line)}</code>" for line in lines))
 
 
-def legend() -> str:
-    """Return a line about each kind of drawn objects, and one about condition numbers, as HTML."""
+def legend(has_boxes: bool = False) -> str:
+    """Return a line about each kind of drawn objects, and one about condition numbers, as HTML.
+
+    Parameters
+    ----------
+    has_boxes : whether bodies are shown by boxes of inertia.
+    """
     green, blue, pale = _css(GREEN), _css(coupling_colour(0.6)), _css(coupling_colour(0.2))
     lines = [
         (f"{_BLOCK};height:0.8em;border-radius:50%;background:{green}", "ellipsoid",
@@ -132,6 +137,9 @@ def legend() -> str:
          "cone", "friction (--forces); a contact sticks with its force inside"),
         ("", "condition", "largest / smallest eigenvalue of G"),
     ]  # fmt: skip
+    if has_boxes:
+        style = f"{_BLOCK};height:0.8em;background:{_css(BONE)}"
+        lines.append((style, "grey box", "inertia of a body whose shapes are missing"))
     rows = [
         f"<tr><td><span style='{style}'></span></td><td><b>{name}</b>: {text}</td></tr>"
         for style, name, text in lines

@@ -28,13 +28,17 @@ from delassus.model.reading.mujoco import body_names, pose_of
 from delassus.model.reading.numbers import floats, number, numbers_in
 from delassus.model.reading.origin import origin_of
 from delassus.model.reading.source import folders_of, package_and_path
-from delassus.model.spatial import Array, Transform
+from delassus.model.spatial import Array, Transform, skew
 
 Colour: TypeAlias = tuple[float, float, float, float]
 """Red, green, blue and opacity, 0 to 1."""
 
 GREY: Colour = (0.72, 0.74, 0.78, 1.0)
 """Colour of shapes without one."""
+BOX: Colour = (0.54, 0.58, 0.64, 0.5)
+"""Colour of boxes of inertia."""
+_THINNEST = 1e-3
+"""Smallest side of a box of inertia [m], as of a rod or a point mass."""
 _Y_UP = "y_up"
 """Key of a mesh's metadata: whether y is up in its file."""
 _Y_TO_Z = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
@@ -160,6 +164,36 @@ class Shapes:
             name = names[int(model.geom_bodyid[g])]
             found.append(_shape(robot, name, mesh, place, (red, green, blue, opacity)))
         return cls(tuple(found))
+
+
+def inertia_boxes(robot: Mechanism, shapes: Shapes, longest: float) -> tuple[Shape, ...]:
+    """Return boxes of the mass and inertia of the bodies whose shapes are missing.
+
+    These are all bodies of a robot without any shape, and else the bare ones without another
+    shape. A solid box of sides a_i has the principal moments m (a_j² + a_k²) / 12.
+
+    Parameters
+    ----------
+    longest : boxes with a longer side, which are no inertia of a link, are left out [m].
+    """
+    shown = {shape.body for shape in shapes.shapes}
+    bodies = shapes.bare - shown if shown else range(len(robot.bodies))
+    found = []
+    for body in sorted(bodies):
+        inertia = robot.bodies[body].inertia
+        if inertia.mass <= 0.0:
+            continue
+        com = inertia.moment / inertia.mass
+        about_com = inertia.rotational + inertia.mass * skew(com) @ skew(com)
+        moments, axes = np.linalg.eigh(about_com)
+        squares = 6.0 / inertia.mass * (moments.sum() - 2.0 * moments)
+        sides = np.sqrt(np.maximum(squares, _THINNEST**2))
+        if sides.max() > longest:
+            continue
+        place = homogeneous(Transform(axes * np.linalg.det(axes), com))
+        box = trimesh.creation.box(sides, place)
+        found.append(Shape(robot.joints[body].name, body, box, BOX))
+    return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)

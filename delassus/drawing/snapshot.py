@@ -97,6 +97,10 @@ class SnapshotSolver:
     soles : length and width of surfaces without dimensions [m], by contact.
     places : returns placements of contacts that move on their links, by name, from the poses
         (4, 4) of frames in the root link; the other contacts stay where they are.
+
+    Attributes
+    ----------
+    solver : the solver, which may be exchanged for one of the same problem.
     """
 
     def __init__(
@@ -106,7 +110,7 @@ class SnapshotSolver:
         soles: Mapping[str, tuple[float, float]] | None = None,
         places: Callable[[Mapping[str, Array]], Mapping[str, Transform]] | None = None,
     ) -> None:
-        self._solver, self._problem = solver, solver.problem
+        self.solver, self._problem = solver, solver.problem
         self.friction = friction
         self._soles = {} if soles is None else dict(soles)
         self._places = places
@@ -140,6 +144,11 @@ class SnapshotSolver:
         except DelassusError as error:
             return replace(bare, facts={"matrix": str(error)})
         return replace(bare, scene=scene, facts=facts, forces=forces)
+
+    def time(self, moment: Moment, calls: int) -> float:
+        """Return the shortest time of some calls of the solver with all contacts [s]."""
+        names, poses = self._problem.contacts.names, self.drawn_robot.poses(moment.q)
+        return min(self._solved(moment, names, poses)[0].compute_time for _ in range(calls))
 
     def standing(self, q: Array) -> list[str]:
         """Return the contacts that stand on level ground at q: those as low as the lowest one.
@@ -189,14 +198,14 @@ class SnapshotSolver:
         if "base_orientation" in self._ports:
             known.setdefault("base_orientation", _UPRIGHT)
         if self.friction is None or "torques" in known:
-            return self._solver.solve(moment.q, active=active, **known), True
+            return self.solver.solve(moment.q, active=active, **known), True
         rest = np.zeros(len(self._problem.velocities))
         known |= {"rates": rest, "gravity": GRAVITY}
-        free = self._solver.solve(moment.q, active=active, torques=rest, **known)
+        free = self.solver.solve(moment.q, active=active, torques=rest, **known)
         if not {"J", "h"} <= {port.name for port in self._problem.outputs}:
             return free, None
         torques, held = holding_torques(free, self._problem.robot.base == "floating")
-        return self._solver.solve(moment.q, active=active, torques=torques, **known), held
+        return self.solver.solve(moment.q, active=active, torques=torques, **known), held
 
     def _forces(
         self, q: Array, solution: Solution, turn: Array, friction: float, held: bool

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import trimesh
 import viser
 
-from delassus.contacts import Contact
 from delassus.drawing.ellipsoids import Lengths
+from delassus.drawing.first_view import BACK, NARROW, FirstView, picture_plane
 from delassus.drawing.force_cones import PlacedForce, cone_surface, force_scale
 from delassus.drawing.labels import above, raised
 from delassus.drawing.page_server import PageServer
@@ -28,30 +27,25 @@ from delassus.drawing.panel import (
     pose_lines,
     pose_text,
 )
-from delassus.drawing.scene import BLUE, BONE, GREEN, Scene, coupling_colour, quaternion_of
+from delassus.drawing.robot_meshes import ROOT, RobotMeshes
+from delassus.drawing.scene import BLUE, GREEN, Scene, coupling_colour, quaternion_of
 from delassus.drawing.shapes import Shapes
-from delassus.drawing.skeleton import Skeleton, size_of
 from delassus.drawing.snapshot import Snapshot
-from delassus.model.joint import WORLD
 from delassus.model.robot import Robot
 from delassus.model.spatial import Array
 
-_CLEAR, _CONE, _AROUND = 0.6, 0.25, 0.5
-"""Opacity of ellipsoids, of friction cones, and of meshes around ellipsoids."""
+_CLEAR, _CONE = 0.6, 0.25
+"""Opacity of ellipsoids, and of friction cones."""
 _SHADOW = 0.3
 """Opacity of the robot's shadow on the ground."""
 _SWITCHES = ("meshes", "labels", "ellipsoids", "couplings", "forces")
 """Drawn objects with a check box."""
 _LETTERS = 0.035
 """Height of the letters of contacts' names, as a share of the robot's size."""
-_BACK, _UP = np.array([0.8, -0.48, 0.36]), np.array([0.0, 0.0, 1.0])
-"""Direction from the robot to the camera at first, and upwards."""
-_DISTANCE, _ASIDE = 2.0, 0.5
-"""Distance of the camera from the robot, and shift of the robot from the middle of the page to the
-left, where no panel is, as shares of half the diagonal of the robot's bounding box."""
 _FRAME = 1.0 / 30.0
 """Time between pictures of a recording that is played [s], if they are drawn in time."""
-_ROOT = "/robot"
+_FEW = 4
+"""Largest number of named poses whose buttons are shown without opening their folder."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +126,7 @@ class Viewer:
 
     Parameters
     ----------
-    shapes : its visual shapes; bodies of unreadable shapes are lines, all without any shape.
+    shapes : its visual shapes, as for :class:`RobotMeshes`.
     contacts : names of the contacts, each with a check box.
     port : port of the page, as for :class:`PageServer`.
 
@@ -140,9 +134,12 @@ class Viewer:
     ----------
     server, address, address_once : the server of the page, and its addresses, as of
         :class:`PageServer`.
+    meshes : the drawn robot.
     size : largest extent of the robot in its neutral configuration [m].
     picture : the heat map of the shown matrix.
     timeline : time of a recording; None without one.
+    is_held : whether the root link stays where it is, as while a contact is dragged.
+    sliders : the folder of the sliders.
     changed : set whenever the user has moved or switched something; cleared by the caller.
 
     Raises
@@ -155,28 +152,29 @@ class Viewer:
         self, robot: Robot, shapes: Shapes, contacts: Sequence[str], port: int | None = None
     ) -> None:
         self.changed = threading.Event()
-        self._robot, self._skeleton = robot, Skeleton(robot)
+        self._robot = robot
         self._page = PageServer(f"delassus: {robot.name}", port)
         self.server = self._page.viser
         self.address, self.address_once = self._page.address, self._page.address_once
         self.server.gui.configure_theme(
             show_logo=False, show_share_button=False, control_width="large"
         )
-        poses = self._skeleton.poses(robot.neutral())
-        self._shapes = shapes
-        self.size = size_of(self._outline(poses))
+        self.meshes = RobotMeshes(self.server.scene, robot, shapes)
+        self.size = self.meshes.size
         self._lengths: Lengths | None = None
         self._ground: float | None = None
+        self.is_held = False
+        self._view: FirstView | None = None
         self._drawn: dict[str, viser.SceneNodeHandle] = {}
         self.timeline: Timeline | None = None
-        self._add_robot(shapes)
+        self._add_ground()
         gui = self.server.gui
         self._facts = gui.add_html("")
         self.picture = MatrixPicture(gui)
-        gui.add_html(legend())
+        self._legend = gui.add_html(legend(self.meshes.has_boxes))
         self._dials: dict[str, viser.GuiSliderHandle[float]] = {}
         # Sliders come above the numbers: the picture of the matrix is seen while they move.
-        self._sliders = gui.add_folder(None)
+        self.sliders = gui.add_folder(None)
         with gui.add_folder("active contacts"):
             self._boxes = {name: gui.add_checkbox(name, initial_value=True) for name in contacts}
         self._numbers = gui.add_html("")
@@ -185,24 +183,36 @@ class Viewer:
             self._scale = gui.add_slider("size of ellipsoids", 0.1, 2.0, 0.05, 1.0)
         with gui.add_folder("this pose, to copy", expand_by_default=False):
             self._pose = gui.add_html("")
-        self._switches["meshes"].visible = bool(shapes.shapes)
         self._switches["forces"].visible = False
         for box in (*self._boxes.values(), *self._switches.values(), self._scale):
             box.on_update(self._note)
+        self.server.on_client_connect(self._aim)
 
     # What the user moves.
 
-    def add_dials(self, groups: Mapping[str, Sequence[JointSlider]]) -> None:
-        """Add sliders of joints in folders, and a button that puts all of them back."""
-        with self._sliders:
+    def add_dials(
+        self,
+        groups: Mapping[str, Sequence[JointSlider]],
+        poses: Mapping[str, Mapping[str, float]] | None = None,
+    ) -> None:
+        """Add sliders of joints in folders, and buttons that move all of them.
+
+        Parameters
+        ----------
+        poses : positions of joints by the names of poses [rad, m], each with a button.
+        """
+        gui, poses = self.server.gui, poses or {}
+        starts = {dial.joint: dial.start for dials in groups.values() for dial in dials}
+        with self.sliders:
+            if poses:
+                with gui.add_folder("named poses", expand_by_default=len(poses) <= _FEW):
+                    for name, positions in poses.items():
+                        self._add_pose(name, positions)
             for label, dials in groups.items():
-                with self.server.gui.add_folder(label, expand_by_default=len(groups) < 3):
+                with gui.add_folder(label, expand_by_default=len(groups) < 3):
                     for dial in dials:
                         self._dials[dial.joint] = self._slider(dial)
-            home = self.server.gui.add_button("Back to the first pose")
-        starts = {dial.joint: dial.start for dials in groups.values() for dial in dials}
-
-        home.on_click(lambda _: self.move(starts))
+            self._add_pose("Back to the first pose", starts)
 
     def move(self, positions: Mapping[str, float]) -> None:
         """Move the sliders of joints [rad, m]; joints without one are ignored."""
@@ -228,7 +238,7 @@ class Viewer:
 
     def add_timeline(self, seconds: Array) -> Timeline:
         """Add a slider over times [s] of a recording, and a button that plays the recording."""
-        with self._sliders:
+        with self.sliders:
             self.timeline = Timeline(self.server.gui, float(seconds[0]), float(seconds[-1]))
         self.timeline.slider.on_update(self._note)
         return self.timeline
@@ -239,6 +249,11 @@ class Viewer:
         return {joint: float(slider.value) for joint, slider in self._dials.items()}
 
     @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """Ends of the sliders by joint [rad, m]."""
+        return {joint: (slider.min, slider.max) for joint, slider in self._dials.items()}
+
+    @property
     def active(self) -> list[str]:
         """Names of the contacts whose boxes are checked."""
         return [name for name, box in self._boxes.items() if box.value]
@@ -247,6 +262,10 @@ class Viewer:
     def words(self) -> str:
         """The shown numbers, as HTML."""
         return f"{self._facts.content}{self._numbers.content}"
+
+    def _add_pose(self, name: str, positions: Mapping[str, float]) -> None:
+        """Add a button that moves the sliders to a pose."""
+        self.server.gui.add_button(name).on_click(lambda _: self.move(positions))
 
     def _slider(self, dial: JointSlider) -> viser.GuiSliderHandle[float]:
         low, high = float(dial.lower), float(dial.upper)
@@ -262,24 +281,9 @@ class Viewer:
 
     # What is shown.
 
-    def soles(self, contacts: Sequence[Contact]) -> dict[str, tuple[float, float]]:
-        """Return length and width along x and y of the root link [m], of surfaces with shapes."""
-        poses = self._skeleton.poses(self._robot.neutral())
-        found = {}
-        for contact in contacts:
-            if contact.kind_name != "surface":
-                continue
-            body = self._robot.frames[contact.frame].body
-            pairs = zip(self._shapes.shapes, self._shapes.points(poses), strict=True)
-            points = [points for shape, points in pairs if shape.body == body]
-            if points:
-                x, y, _ = np.ptp(np.concatenate(points), axis=0).tolist()
-                found[contact.name] = x, y
-        return found
-
     def neutral(self) -> Snapshot:
         """Return the robot in its neutral configuration, without a matrix."""
-        return Snapshot(self._skeleton.poses(self._robot.neutral()))
+        return Snapshot(self.meshes.poses(self._robot.neutral()))
 
     def show(self, snapshot: Snapshot, warning: str = "") -> None:
         """Draw a snapshot; a warning is shown above its numbers."""
@@ -291,7 +295,7 @@ class Viewer:
                 **self._masses(snapshot.scene, "ellipsoids" in shown, "labels" in shown),
                 **(self._couplings(snapshot.scene) if "couplings" in shown else {}),
                 **(self._forces(snapshot.forces) if "forces" in shown else {}),
-                **self._skeleton_lines(snapshot.poses, "meshes" in shown),
+                **self.meshes.lines(snapshot.poses, "meshes" in shown),
             }
             for name in self._drawn.keys() - drawn.keys():
                 self._drawn[name].remove()
@@ -325,71 +329,52 @@ class Viewer:
                 self.changed.clear()
                 draw()
 
-    def _add_robot(self, shapes: Shapes) -> None:
-        scene = self.server.scene
-        # A child of a frame that does not exist would get one with visible axes.
-        self._base = scene.add_frame(_ROOT, show_axes=False)
-        self._frames = [
-            scene.add_frame(f"{_ROOT}/body_{i}", show_axes=False)
-            for i in range(len(self._robot.joints))
-        ]
-        parents = [
-            _ROOT if shape.body == WORLD else f"{_ROOT}/body_{shape.body}"
-            for shape in shapes.shapes
-        ]
-        self._meshes = [
-            _add_mesh(scene, f"{parent}/shape_{k}", shape.mesh, shape.colour)
-            for k, (parent, shape) in enumerate(zip(parents, shapes.shapes, strict=True))
-        ]
-        self._grid = scene.add_grid(
+    def _add_ground(self) -> None:
+        self._grid = self.server.scene.add_grid(
             "/ground", width=4.0 * self.size, height=4.0 * self.size,
             cell_size=0.1 if self.size < 1.0 else 0.5, section_size=1.0, shadow_opacity=_SHADOW,
         )  # fmt: skip
 
     def _look_at(self, points: Array) -> None:
         """Let the first picture show the points (n, 3) of the robot."""
-        low, high = points.min(axis=0), points.max(axis=0)
-        radius = 0.5 * float(np.linalg.norm(high - low)) or 0.5
-        right, _ = _picture_plane()
-        place = 0.5 * (low + high) + self._base.position + _ASIDE * radius * right
+        self._view = FirstView(points + self.meshes.base.position)
         camera = self.server.initial_camera
-        camera.look_at = tuple(place.tolist())
-        camera.position = tuple((place + _DISTANCE * radius * _BACK).tolist())
+        camera.look_at, camera.position = self._view.beside_panel()
+        for client in self.server.get_clients().values():
+            self._aim(client)
 
-    def _bones(self, poses: Array, has_meshes: bool = True) -> Array:
-        """Return the ends (n, 2, 3) of the lines of bodies that are drawn without a shape."""
-        bodies = self._shapes.bare if self._shapes.shapes and has_meshes else None
-        return np.reshape(self._skeleton.bones(poses, bodies), (-1, 2, 3))
-
-    def _outline(self, poses: Array) -> Array:
-        """Return points (n, 3) of shapes and lines, among them the outermost ones."""
-        return np.concatenate([*self._shapes.points(poses), self._bones(poses).reshape(-1, 3)])
+    def _aim(self, client: viser.ClientHandle) -> None:
+        """Let a phone show the robot above the panel, which covers the lower part of its page."""
+        camera = client.camera
+        if self._view is None or camera.image_width > NARROW:
+            return
+        aspect = camera.image_width / camera.image_height
+        at, place = self._view.above_panel(aspect, camera.fov)
+        with client.atomic():
+            # A camera that is moved keeps its direction until it is told where to look.
+            camera.position = place
+            camera.look_at = at
 
     def _place(self, poses: Array, turn: Array) -> None:
         """Move the bodies, and a floating robot such that its lowest point is on the ground."""
-        for frame, pose in zip(self._frames, poses, strict=True):
-            frame.position = pose[:3, 3]
-            frame.wxyz = np.roll(quaternion_of(pose[:3, :3]), 1)
+        self.meshes.place(poses)
         first = self._ground is None
-        if not first and self._robot.base == "fixed":
+        if not first and (self._robot.base == "fixed" or self.is_held):
             return
-        points = self._outline(poses)
+        points = self.meshes.outline(poses)
         self._ground = float((points @ turn[2]).min()) if len(points) else 0.0
-        self._base.position = (0.0, 0.0, -self._ground)
-        self._base.wxyz = np.roll(quaternion_of(turn), 1)
+        self.meshes.base.position = (0.0, 0.0, -self._ground)
+        self.meshes.base.wxyz = np.roll(quaternion_of(turn), 1)
         if first and len(points):
             self._look_at(points)
 
     def _dress(self, is_shown: bool, is_clear: bool) -> None:
-        """Show or hide the meshes; those of one colour are clear around ellipsoids.
+        """Show or hide the meshes, which are clear around ellipsoids.
 
         A shadow would hide the parts of ellipsoids below the ground.
         """
         self._grid.shadow_opacity = 0.0 if is_clear else _SHADOW
-        for mesh, shape in zip(self._meshes, self._shapes.shapes, strict=True):
-            mesh.visible = is_shown
-            if isinstance(mesh, viser.MeshHandle) and shape.colour is not None:
-                mesh.opacity = _opacity(shape.colour[3] * (_AROUND if is_clear else 1.0))
+        self.meshes.dress(is_shown, is_clear)
 
     def _masses(
         self, scene: Scene, has_ellipsoids: bool, has_names: bool
@@ -409,7 +394,7 @@ class Viewer:
     def _ellipsoids(self, scene: Scene, lengths: Lengths) -> dict[str, viser.SceneNodeHandle]:
         drawn: dict[str, viser.SceneNodeHandle] = {}
         for contact in scene.contacts:
-            name = f"{_ROOT}/ellipsoids/{_key(contact.name)}"
+            name = f"{ROOT}/ellipsoids/{_key(contact.name)}"
             ball = self._drawn.get(name)
             if not isinstance(ball, viser.IcosphereHandle):
                 ball = self.server.scene.add_icosphere(
@@ -428,14 +413,14 @@ class Viewer:
         sizes = [
             (height * (0.65 * len(contact.name) + 1.0), 2.0 * height) for contact in scene.contacts
         ]
-        camera = np.array(self.server.initial_camera.position) - self._base.position
-        right, up = _picture_plane()
-        depths = (camera - places) @ _BACK
+        camera = np.array(self.server.initial_camera.position) - self.meshes.base.position
+        right, up = picture_plane()
+        depths = (camera - places) @ BACK
         seen = (places - camera) @ np.column_stack([right, up]) / depths[:, None]
         lifts = raised(seen, np.array(sizes) / depths[:, None]) * depths / up[2]
         drawn: dict[str, viser.SceneNodeHandle] = {}
         for contact, place, lift in zip(scene.contacts, places, lifts, strict=True):
-            name = f"{_ROOT}/names/{_key(contact.name)}"
+            name = f"{ROOT}/names/{_key(contact.name)}"
             label = self._drawn.get(name)
             if label is None:
                 label = self.server.scene.add_label(
@@ -451,7 +436,7 @@ class Viewer:
             return {}
         ends, shares = zip(*scene.lines, strict=True)
         colours = [[coupling_colour(share)] * 2 for share in shares]
-        name = f"{_ROOT}/couplings"
+        name = f"{ROOT}/couplings"
         return {name: self.server.scene.add_line_segments(
             name, np.array(ends), np.array(colours, dtype=np.uint8), thickness=0.005 * self.size
         )}  # fmt: skip
@@ -464,13 +449,13 @@ class Viewer:
             length = float(np.linalg.norm(each.force)) * scale
             if length < 2.0 * width:
                 continue
-            name = f"{_ROOT}/forces/{_key(each.contact)}"
+            name = f"{ROOT}/forces/{_key(each.contact)}"
             ends = np.array([[each.point, each.point + scale * each.force]])
             drawn[name] = self.server.scene.add_arrows(
                 name, ends, BLUE, shaft_radius=width, head_radius=2.5 * width,
                 head_length=4.0 * width,
             )  # fmt: skip
-            cone = f"{_ROOT}/cones/{_key(each.contact)}"
+            cone = f"{ROOT}/cones/{_key(each.contact)}"
             vertices, faces = cone_surface(scale * each.parts.normal, each.friction)
             drawn[cone] = self.server.scene.add_mesh_simple(
                 cone, vertices, faces, color=BLUE, opacity=_CONE, side="double",
@@ -478,40 +463,6 @@ class Viewer:
                 cast_shadow=False, receive_shadow=False,
             )  # fmt: skip
         return drawn
-
-    def _skeleton_lines(
-        self, poses: Array, has_meshes: bool
-    ) -> dict[str, viser.SceneNodeHandle]:
-        name = f"{_ROOT}/bones"
-        bones = self._bones(poses, has_meshes)
-        if not len(bones):
-            return {}
-        width = 0.01 * self.size
-        return {name: self.server.scene.add_line_segments(name, bones, BONE, thickness=width)}
-
-
-def _picture_plane() -> tuple[Array, Array]:
-    """Return the directions (3,) to the right and up in the first picture, in the root link."""
-    right = np.cross(_UP, _BACK)
-    up = np.cross(_BACK, right)
-    return right / np.linalg.norm(right), up / np.linalg.norm(up)
-
-
-def _add_mesh(
-    scene: viser.SceneApi, name: str, mesh: trimesh.Trimesh, colour: Sequence[float] | None
-) -> viser.SceneNodeHandle:
-    if colour is None:
-        return scene.add_mesh_trimesh(name, mesh)
-    red, green, blue, opacity = colour
-    return scene.add_mesh_simple(
-        name, np.asarray(mesh.vertices), np.asarray(mesh.faces), color=(red, green, blue),
-        opacity=_opacity(opacity), side="double",
-    )  # fmt: skip
-
-
-def _opacity(share: float) -> float | None:
-    """Return an opacity as viser takes it; None for objects that are not clear."""
-    return None if share >= 1.0 else share
 
 
 def _key(name: str) -> str:

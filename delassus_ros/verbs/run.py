@@ -23,6 +23,7 @@ from delassus.cli.page import (
     announce,
     dials,
     first_pose,
+    named_positions,
     q_at,
     shapes_of,
 )
@@ -98,14 +99,14 @@ def run(options: argparse.Namespace) -> Report:
                 "contacts in a file of --params"
             )
         # Refused here, a problem has a short message and starts no node.
-        moving = settings.problem(text).robot.joint_names
+        problem = settings.problem(text)
         # Locked joints stay in the page's robot, which is that of the description.
         robot = description.robot
         closure = closure_of(options, robot)
-        start = first_pose(options, robot, closure)
+        start = first_pose(options, robot, closure, tuple(problem.contacts))
         held = {} if options.lock else to_lock(robot, settings.lock)
         start |= {name: held[name] for name in held.keys() & start.keys()}
-        moved = {name: value for name, value in start.items() if name in moving}
+        moved = {name: value for name, value in start.items() if name in problem.robot.joint_names}
         node = [sys.executable, "-m", "delassus_ros.node.main", "--ros-args", "--params-file"]
         node += [os.path.abspath(file), "-p", "autostart:=true"]
         commands = [Command("delassus_node", node)]
@@ -121,7 +122,7 @@ def run(options: argparse.Namespace) -> Report:
             viewer = _viewer(description, robot, inputs.contacts, options)
             try:
                 if not options.own_joint_states:
-                    viewer.add_dials(dials(robot, moved))
+                    viewer.add_dials(dials(robot, moved), named_positions(robot, closure))
                 announce(viewer, options)
 
                 def step() -> bool:

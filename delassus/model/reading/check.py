@@ -9,8 +9,10 @@ material, …) are dropped, but for those that
 
 from __future__ import annotations
 
+import fnmatch
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 from xml.etree import ElementTree
 
 import numpy as np
@@ -48,8 +50,12 @@ MOST_SHOWN = 40
 """Most characters of an attribute's value or a long name in a message."""
 
 
-def checked(root: ElementTree.Element) -> ElementTree.Element:
+def checked(root: ElementTree.Element, locked: Collection[str] = ()) -> ElementTree.Element:
     """Return the document of a ``<robot>`` element that is read, once it is found sound.
+
+    Parameters
+    ----------
+    locked : names and patterns of joints whose limits are ignored without a warning.
 
     Raises
     ------
@@ -72,7 +78,12 @@ def checked(root: ElementTree.Element) -> ElementTree.Element:
     names: dict[str, set[str]] = {tag: set() for tag in READ}
     # A coupling and a loop may not have the same name.
     names["loop"] = names["coupling"]
-    checks = {"link": _link, "joint": _joint, "coupling": _coupling, "loop": _loop}
+    checks: dict[str, Callable[[ElementTree.Element, str, str], ElementTree.Element]] = {
+        "link": _link,
+        "joint": partial(_joint, locked=locked),
+        "coupling": _coupling,
+        "loop": _loop,
+    }
     for tag, check in checks.items():
         for element in root.findall(prefix + tag):
             name = _name_of(element, tag, names[tag])
@@ -111,7 +122,9 @@ def _link(element: ElementTree.Element, prefix: str, name: str) -> ElementTree.E
     return clean
 
 
-def _joint(element: ElementTree.Element, prefix: str, name: str) -> ElementTree.Element:
+def _joint(
+    element: ElementTree.Element, prefix: str, name: str, locked: Collection[str]
+) -> ElementTree.Element:
     what = f"joint {name!r}"
     joint_type = element.get("type", "")
     if joint_type not in (FIXED, *JOINT_TYPES):
@@ -129,7 +142,8 @@ def _joint(element: ElementTree.Element, prefix: str, name: str) -> ElementTree.
             check_direction(floats(axis.attrib["xyz"], 3, f"{what}: axis"), what)
     # On a fixed joint the rest means nothing (reduced robots keep such left-overs).
     if joint_type != FIXED:
-        _copy_limit(element, clean, prefix, what)
+        is_locked = any(fnmatch.fnmatch(name, pattern) for pattern in locked)
+        _copy_limit(element, clean, prefix, what, is_locked)
         dynamics = _copy(element, clean, prefix, "dynamics", what)
         if dynamics is not None:
             for key, text in dynamics.attrib.items():
@@ -140,7 +154,11 @@ def _joint(element: ElementTree.Element, prefix: str, name: str) -> ElementTree.
 
 
 def _copy_limit(
-    source: ElementTree.Element, target: ElementTree.Element, prefix: str, what: str
+    source: ElementTree.Element,
+    target: ElementTree.Element,
+    prefix: str,
+    what: str,
+    is_locked: bool,
 ) -> None:
     """Write the limits of a joint with all attributes: infinite where none is stated.
 
@@ -159,7 +177,8 @@ def _copy_limit(
     if lower > upper:
         missing = [end for end, _ in _UNLIMITED if end not in ends]
         hint = f" ({missing[0]} is not given, which means 0)" if missing else ""
-        _log.warning(
+        _log.log(
+            logging.DEBUG if is_locked else logging.WARNING,
             "%s: limits are ignored, as lower is above upper: %g and %g%s",
             what, lower, upper, hint,
         )  # fmt: skip

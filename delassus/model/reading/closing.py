@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 
 from delassus.errors import RobotError, unknown
 from delassus.model.clusters import groups_of, independent_joints
@@ -202,7 +202,7 @@ def _mimics(
             )
         _check_ends(name, mimics)
     for name in mimics:
-        _warn_of_limits(name, mimics, {joint.name: joint for joint in robot.joints})
+        _warn_of_limits(name, mimics, {joint.name: joint for joint in robot.joints}, lock)
     return [
         Coupling(
             f"{name} mimics {mimic.joint}",
@@ -228,10 +228,13 @@ LIMIT_TOLERANCE = 1e-6
 without a warning."""
 
 
-def _warn_of_limits(name: str, mimics: Mapping[str, Mimic], joints: Mapping[str, Joint]) -> None:
+def _warn_of_limits(
+    name: str, mimics: Mapping[str, Mimic], joints: Mapping[str, Joint], lock: Collection[str]
+) -> None:
     """Warn of a follower that the limits of the joint that it follows put outside its own.
 
     Published grippers have followers that turn the other way, with the limits of their leader.
+    Locked joints, and followers of locked joints, stay where they are.
     """
     own, multiplier, offset = joints[name], 1.0, 0.0
     while name in mimics:
@@ -239,6 +242,8 @@ def _warn_of_limits(name: str, mimics: Mapping[str, Mimic], joints: Mapping[str,
         multiplier *= mimics[name].multiplier
         name = mimics[name].joint
     leader = joints[name]
+    if not {own.name, leader.name}.isdisjoint(lock):
+        return
     low, high = sorted(multiplier * end + offset for end in (leader.lower, leader.upper))
     if max(own.lower - low, high - own.upper) > LIMIT_TOLERANCE:
         _log.warning(

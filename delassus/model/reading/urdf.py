@@ -76,7 +76,9 @@ def read_urdf(
     if base not in ("floating", "fixed"):
         raise RobotError(f"base must be 'floating' or 'fixed', got {base!r}")
     side = SideFile() if loops is None else read_side_file(loops)
-    description = with_joint_types(describe(checked(document)), side)
+    given = lock if isinstance(lock, Mapping) else {}
+    locked_names = [name for name in given if isinstance(name, str)]
+    description = with_joint_types(describe(checked(document, locked_names)), side)
     assembly = _Assembly(description, LinkTree(description), base)
     tree = assembly.tree(robot_type)
     held = to_lock(tree, lock or {})

@@ -123,6 +123,16 @@ def test_page_starts_at_the_pose_and_says_so(capsys) -> None:
     assert list(starts.values()) == [1.5, 1.5, 0.5, 0.0, 0.25]
 
 
+def test_page_whose_first_pose_is_outside_limits_ends_with_success(capsys, arm: str) -> None:
+    Path(arm).with_suffix(".srdf").write_text(SRDF.replace("1.5", "90"))
+    page = ("--seconds", "0.1", "--port", "0", "--no-browser")
+    for more in ((), ("--q", "home")):
+        assert main(["view", arm, *TOOL, *page, *more]) == 0
+        err = capsys.readouterr().err
+        assert "warning: pose 'home': the position of joint 'elbow_joint' is 90 rad, " in err
+        assert "; 3.14159 is taken\n" in err
+
+
 def test_page_starts_with_free_bodies_where_the_keyframe_has_them() -> None:
     cube = '<body name="cube"><freejoint name="cube"/><geom size="0.1"/></body></worldbody>'
     text = MJCF.replace("</worldbody>", cube).replace("0.25", "0.25 1 2 3 0 1 0 0")

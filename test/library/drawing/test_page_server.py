@@ -27,6 +27,10 @@ CAMERA = {"type": "ViewerCameraMessage", "wxyz": [1.0, 0.0, 0.0, 0.0], "position
           "fov": 1.0, "near": 0.01, "far": 100.0, "image_height": 600, "image_width": 800,
           "look_at": [0.0, 0.0, 0.0], "up_direction": [0.0, 0.0, 1.0]}  # fmt: skip
 
+GIZMO = {"type": "TransformControlsUpdateMessage", "name": "/robot/drag", "owner": "",
+         "wxyz": [1.0, 0.0, 0.0, 0.0], "position": [0.1, 0.2, 0.3]}  # fmt: skip
+GRABBED = {"type": "TransformControlsDragStartMessage", "name": "/robot/drag", "owner": ""}
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PageServer]:
@@ -148,18 +152,32 @@ def test_messages_that_the_page_does_not_send_are_dropped(server: PageServer) ->
     slider = server.viser.gui.add_slider("knee", -0.5, 1.5, 0.01, 0.725)
     box, button = (server.viser.gui.add_checkbox("foot", True), server.viser.gui.add_button("go"))
     words = server.viser.gui.add_html("shown")
+    choice = server.viser.gui.add_dropdown("algorithm", ["auto", "ltl"])
+    assert server.accepted(updated(choice, "ltl")) == updated(choice, "ltl")
     encode = msgspec.msgpack.encode
     for handle in (box, button):
         assert server.accepted(updated(handle, False)) == updated(handle, False)
         assert server.accepted(updated(handle, 1)) is None
     assert server.accepted(encode(CAMERA)) == encode(CAMERA)
+    encoded = (encode({**GIZMO, "position": [1.0, 2, -3.0]}), encode(GIZMO), encode(GRABBED),
+               encode({**GRABBED, "type": "TransformControlsDragEndMessage"}))  # fmt: skip
+    assert [server.accepted(data) for data in encoded] == [*encoded]
     for refused in (
         updated(slider, 100.0, "max"),
         updated(slider, [], "update_cb"),
+        updated(choice, "kjr"), updated(choice, True), updated(choice, ["ltl"]),
+        updated(choice, ["kjr"], "options"),
         updated(words, "shown by someone else"),
         encode({"type": "GuiUpdateMessage", "uuid": "unknown", "updates": {"value": 1.0}}),
         encode({"type": "GuiUpdateMessage", "uuid": 1, "updates": {"value": 1.0}}),
         encode({"type": "ShareUrlRequest"}),
+        encode({**GIZMO, "position": [math.inf, 0.0, 0.0]}),
+        encode({**GIZMO, "position": [0.0, 0.0]}), encode({**GIZMO, "position": 1.0}),
+        encode({**GIZMO, "position": [1e4, 0.0, 0.0]}),
+        encode({**GIZMO, "wxyz": [0.0, 0.0, 0.0, 0.0]}), encode({**GIZMO, "wxyz": [1, 0, 0]}),
+        encode({**GIZMO, "wxyz": [math.nan, 0.0, 0.0, 1.0]}), encode({**GIZMO, "more": 1.0}),
+        encode({**GIZMO, "name": 1}), encode({**GRABBED, "more": 1.0}),
+        encode({**GRABBED, "owner": None}),
         encode({**CAMERA, "fov": math.nan}),
         encode({**CAMERA, "wxyz": [1.0, 0.0, 0.0]}),
         encode({**CAMERA, "position": 1.0}),

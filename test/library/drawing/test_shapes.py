@@ -11,9 +11,10 @@ import trimesh
 from urdf_text import joint, link, robot_xml
 
 from delassus import Robot
-from delassus.drawing.shapes import GREY, Shapes, mesh_file, outermost
+from delassus.drawing.shapes import GREY, Shapes, inertia_boxes, mesh_file, outermost
 from delassus.drawing.skeleton import Skeleton
 from delassus.model.reading.xml import parse_xml
+from delassus.model.spatial import skew
 
 
 def visual(geometry: str, more: str = "", place: str = "xyz='1 2 3'") -> str:
@@ -230,3 +231,21 @@ def test_the_outermost_points_have_the_extent_of_all() -> None:
     kept = outermost(points)
     assert len(kept) <= 26
     np.testing.assert_array_equal(np.ptp(points[kept], axis=0), np.ptp(points, axis=0))
+
+
+def test_boxes_of_inertia_have_the_mass_centre_and_moments_of_their_bodies() -> None:
+    robot = Robot.from_urdf(robots.shared("ur5"), "floating")
+    boxes = inertia_boxes(robot, Shapes(()), 10.0)
+    assert [box.body for box in boxes] == list(range(len(robot.bodies)))
+    for box in boxes:
+        inertia = robot.bodies[box.body].inertia
+        box.mesh.density = inertia.mass / box.mesh.volume
+        com = np.asarray(box.mesh.center_mass)
+        about_origin = box.mesh.moment_inertia - inertia.mass * skew(com) @ skew(com)
+        np.testing.assert_allclose(com, inertia.moment / inertia.mass, atol=1e-9)
+        np.testing.assert_allclose(
+            about_origin, inertia.rotational, atol=1e-6 * np.abs(inertia.rotational).max()
+        )
+    longest = sorted(max(box.mesh.bounding_box_oriented.primitive.extents) for box in boxes)
+    assert longest[-1] > 0.9
+    assert len(inertia_boxes(robot, Shapes(()), 0.9)) == sum(side <= 0.9 for side in longest) > 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import html
+import json
 import re
 import shlex
 import threading
@@ -12,17 +13,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import robots
+import trimesh
 from browser import browser
 from hanging import HANG_S
+from linkages import four_bar
 from numpy.typing import NDArray
+from PIL import Image
 from processes import wait_until
 
 from delassus import Contact, DelassusSolver, Problem, Robot
-from delassus.cli.page import labels, q_at
+from delassus.cli.page import labels, named_positions, q_at
 from delassus.cli.view import (
     by_sliders,
     by_time,
@@ -57,7 +62,8 @@ def shown(
     viewer = Viewer(problem.robot, shapes, problem.contacts.names)
     try:
         start = first_pose(POSE, problem.robot, closure)
-        viewer.add_dials(dials(problem.robot, start))
+        poses = named_positions(problem.robot, closure)
+        viewer.add_dials(dials(problem.robot, start), poses)
         draw = drawing(viewer, snapshots, by_sliders(viewer, problem.robot, closure, start))
         draw()
         yield viewer, draw, snapshots
@@ -175,6 +181,37 @@ def test_sliders_are_in_groups_by_limb() -> None:
     }
 
 
+def press(viewer: Viewer, label: str) -> None:
+    """Press the button of the page with a label, as a user does."""
+    handles = viewer.server.gui._gui_input_handle_from_uuid.values()
+    (button,) = (handle for handle in handles if getattr(handle, "label", "") == label)
+    for callback in button._impl.update_cb:
+        callback(None)
+
+
+def test_buttons_of_named_poses_move_the_sliders() -> None:
+    problem, shapes = quadruped()
+    poses = {"bent": {"LF_KFE": -2.0, "LF_HFE": 1.0}, "other": {"RF_KFE": -1.0}}
+    robot = problem.robot.replaced(named_poses=poses)
+    first = first_pose(POSE, problem.robot, None)
+    with shown(Problem(robot, problem.contacts), shapes) as (viewer, draw, _):
+        for label, expected in (("bent", {**first, **poses["bent"]}),
+                                ("Back to the first pose", first)):  # fmt: skip
+            viewer.changed.clear()
+            press(viewer, label)
+            assert viewer.changed.is_set()
+            assert viewer.positions == pytest.approx(expected)
+
+
+def test_named_poses_at_which_loops_do_not_close_have_no_button() -> None:
+    robot = four_bar()
+    there = Closure(robot).solve({"crank": 1.1}).q
+    states = dict(zip(robot.joint_names, there.tolist(), strict=True))
+    robot = robot.replaced(named_poses={"up": states, "open": {"rocker": 0.2}})
+    found = named_positions(robot, Closure(robot))
+    assert found == {"up": pytest.approx(states)}
+
+
 def test_a_body_without_its_mesh_is_a_line() -> None:
     problem, shapes = quadruped()
     shank = problem.robot.frames["LF_SHANK"].body
@@ -265,13 +302,75 @@ def test_meshes_are_clear_and_cast_no_shadow_while_ellipsoids_are_shown(opacity:
         assert mesh.opacity == own and ground.shadow_opacity > 0.0
 
 
+@pytest.mark.parametrize("visual", ["texture", "vertex"])
+def test_meshes_with_colours_of_their_own_are_clear_while_ellipsoids_are_shown(
+    visual: str,
+) -> None:
+    problem, shapes = quadruped()
+    mesh = trimesh.creation.box()
+    if visual == "vertex":
+        mesh.visual.vertex_colors = np.tile((200, 20, 20, 255), (len(mesh.vertices), 1))
+    else:
+        picture = Image.fromarray(np.zeros((2, 2, 3), dtype=np.uint8))
+        material = trimesh.visual.material.PBRMaterial(baseColorTexture=picture)
+        mesh.visual = trimesh.visual.TextureVisuals(np.zeros((len(mesh.vertices), 2)), material)
+    shape = replace(shapes.shapes[-1], mesh=mesh, colour=None)
+    with shown(problem, replace(shapes, shapes=(shape,))) as (viewer, draw, _):
+        handle = viewer.server.scene.get_handle_by_name(f"/robot/body_{shape.body}/shape_0")
+
+        def materials() -> list[dict[str, Any]]:
+            data = handle.glb_data
+            size = int.from_bytes(data[12:16], "little")
+            tree = json.loads(data[20 : 20 + size])
+            used = [part.get("material") for part in tree["meshes"][0]["primitives"]]
+            return [{} if k is None else tree["materials"][k] for k in used]
+
+        (clear,) = materials()
+        assert clear["alphaMode"] == "BLEND"
+        assert clear["pbrMetallicRoughness"]["baseColorFactor"][3] == pytest.approx(0.5)
+        viewer.switch("ellipsoids", False)
+        draw()
+        (solid,) = materials()
+        assert "alphaMode" not in solid
+
+
+def test_bodies_without_shapes_are_boxes_of_inertia_and_the_legend_says_so() -> None:
+    problem, shapes = quadruped()
+    shank = problem.robot.frames["LF_SHANK"].body
+    without = tuple(shape for shape in shapes.shapes if shape.body != shank)
+    for drawn, bodies in (
+        (shapes, set()),
+        (Shapes(without, bare=frozenset({shank})), {shank}),
+        # A body with a link of which another shape is drawn.
+        (replace(shapes, bare=frozenset({shank})), set()),
+        (Shapes(()), set(range(len(problem.robot.bodies)))),
+    ):  # fmt: skip
+        with shown(problem, drawn) as (viewer, draw, _):
+            scene, count = viewer.server.scene, len(drawn.shapes)
+            boxes = {
+                body: handle
+                for body in range(len(problem.robot.bodies))
+                for k in range(count, count + len(problem.robot.bodies))
+                if (handle := scene.get_handle_by_name(f"/robot/body_{body}/shape_{k}"))
+            }
+            assert boxes.keys() == bodies
+            assert ("grey box</b>: inertia" in viewer._legend.content) == bool(bodies)
+            for is_shown in (False, True):
+                viewer.switch("meshes", is_shown)
+                draw()
+                assert all(box.visible == is_shown for box in boxes.values())
+            assert all(0.0 < box.opacity < 0.6 for box in boxes.values())
+            # A box is no shape of a sole.
+            assert not bodies or viewer.meshes.soles([Contact("LF", "LF_SHANK", "surface")]) == {}
+
+
 def test_there_are_check_boxes_of_what_the_robot_has() -> None:
     problem, shapes = quadruped()
     for with_shapes, friction in ((shapes, None), (Shapes(()), 0.7)):
         asked = problem if friction is None else force_problem(problem)
         with shown(asked, with_shapes, friction) as (viewer, _, _):
             boxes = viewer._switches
-            assert boxes["meshes"].visible == bool(with_shapes.shapes)
+            assert boxes["meshes"].visible
             assert boxes["forces"].visible == (friction is not None)
             assert boxes["labels"].visible
 

@@ -128,6 +128,21 @@ def test_limits_of_followers_that_their_leaders_do_not_keep(
     assert caplog.messages == ([f"joint 'b': limits {words}"] if warning else [])
 
 
+@pytest.mark.parametrize("lock", [{"a": 0.2}, {"b": 0.1}, {"[abc]": 0.0}])
+def test_limits_of_locked_joints_are_no_warning(
+    lock: dict[str, float], caplog: pytest.LogCaptureFixture
+) -> None:
+    parts = [link(name) for name in ("base", "la", "lb", "lc", "ld")]
+    parts += [limited("a", 0, 0.5), limited("c", 3, 1), limited("d", 0, 1)]
+    parts.append(limited("b", 0, 0.5, '<mimic joint="a" multiplier="-1"/>'))
+    Robot.from_urdf(robot_xml(*parts), lock={"d": 0.1})
+    (above, kept) = caplog.messages
+    assert above.startswith("joint 'c': limits are ignored") and "'b': limits [0" in kept
+    caplog.clear()
+    Robot.from_urdf(robot_xml(*parts), lock={"c": 0.1, **lock})
+    assert caplog.messages == []
+
+
 def test_limits_of_a_follower_of_followers(caplog: pytest.LogCaptureFixture) -> None:
     """In any order; also of a joint that the side file makes of a ball, which has no limits."""
     second = limited("c", -1, 1, '<mimic joint="b" multiplier="2" offset="-0.1"/>')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -9,8 +10,10 @@ import pytest
 import robots
 from linkages import four_bar
 
-from delassus import Closure, InputError, Robot
+from delassus import Closure, Contact, InputError, Problem, Robot
+from delassus.algorithms.dense import definition
 from delassus.drawing.skeleton import Skeleton
+from delassus.robots.built_in.humanoid import humanoid_urdf
 from delassus.robots.limbs import Limbs
 from delassus.robots.pose import (
     computed_posture,
@@ -88,6 +91,65 @@ def test_default_posture_is_inside_the_limits_and_says_how_it_was_chosen() -> No
     assert arm.why == "joints at 0" and not arm.q.any()
 
 
+UR5 = "ur_description/urdf/ur5_robot.urdf"
+SINGULAR = {
+    # A straight arm and a wrist whose axes are parallel: all joints bend.
+    "arm": (UR5, "fixed", [Contact("tool", "tool0", "surface")], 6, [5, 6]),
+    # Straight legs: knees bend, and hips turn back.
+    "quadruped": (
+        "quadruped_description/urdf/quadruped.urdf", "floating",
+        [Contact(leg, f"{leg}_contact") for leg in ("FL", "FR", "BL", "BR")], 8, [9, 10],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SINGULAR)
+def test_default_posture_bends_joints_where_the_matrix_would_be_singular(case: str) -> None:
+    file, base, contacts, count, ranks = SINGULAR[case]
+    robot = Robot.from_urdf(robots.example(file), base)
+    problem, straight = Problem(robot, contacts), default_posture(robot)
+    posture = default_posture(robot, None, contacts)
+    assert not np.linalg.norm(straight.q[-robot.nv + 6 :])
+    assert posture.why == (
+        f"joints at 0, but {count} joints are bent, as the matrix is singular there"
+    )
+    assert not outside_limits(robot, posture.q)
+    found = [int(np.linalg.matrix_rank(definition(problem, {"q": x}), hermitian=True))
+             for x in (straight.q, posture.q)]  # fmt: skip
+    assert found == ranks
+    assert computed_posture(robot).q.tolist() == straight.q.tolist()
+
+
+def test_bent_legs_of_a_humanoid_keep_its_soles_level_and_bend_alike() -> None:
+    robot = Robot.from_urdf(humanoid_urdf())
+    ends = [f"{side}_{end}" for side in ("left", "right") for end in ("palm", "sole")]
+    posture = default_posture(robot, None, [Contact(end, end, "surface") for end in ends])
+    pose = dict(zip([joint.name for joint in robot.joints], robot.q_offsets, strict=True))
+    for side in ("left", "right"):
+        legs = [posture.q[pose[f"{side}_{name}_joint"]] for name in ("thigh", "shank", "ankle")]
+        assert legs == [-0.3, 0.6, -0.3]
+    assert np.count_nonzero(posture.q[7:]) == np.count_nonzero(posture.q) == 6
+
+
+@pytest.mark.parametrize(
+    ("file", "contacts"),
+    [
+        # Rank 1 of 3 rows in any posture.
+        ("double_pendulum_description/urdf/double_pendulum.urdf", [Contact("tip", "link2")]),
+        # Full rank with joints at 0.
+        (UR5, [Contact("elbow", "forearm_link", [[0.0, 0.0, 1.0, 0.0, 0.0, 0.0]])]),
+        (UR5, ()),
+    ],
+)
+def test_joints_do_not_bend_where_that_does_not_raise_the_rank(
+    file: str, contacts: Sequence[Contact]
+) -> None:
+    robot = Robot.from_urdf(robots.example(file), "fixed")
+    joints = [replace(joint, lower=-2.0, upper=2.0) for joint in robot.joints]
+    posture = default_posture(robot.replaced(joints=joints), None, contacts)
+    assert posture.why == "joints at 0" and not posture.q.any()
+
+
 def test_default_posture_of_a_mimic_gripper_is_inside_limits_that_exclude_0() -> None:
     robot = Robot.from_urdf(robots.example("panda_description/urdf/panda.urdf"), "fixed")
     posture = default_posture(robot, Closure(robot))
@@ -146,12 +208,31 @@ def test_default_posture_is_a_named_pose_with_other_joints_as_computed() -> None
     )
     posture = default_posture(robot)
     assert posture.why == "pose 'home' of the robot description"
-    expected = robot.q(pose_of(robot) | {"panda_joint2": -0.785}) + np.eye(robot.nq)[5] * 5.0
+    expected = robot.q(pose_of(robot) | {"panda_joint2": -0.785, "panda_joint6": 3.7525})
     assert posture.q == pytest.approx(expected)
     (words,) = posture.outside
     assert words.startswith("pose 'home': the position of joint 'panda_joint6' is 5 rad, and its ")
+    assert words.endswith("; 3.7525 is taken")
     why = computed_posture(robot).why
     assert why == "joints at 0, 1 joint in the middle of limits that exclude 0"
+
+
+@pytest.mark.parametrize(
+    ("value", "taken"),
+    [(-1.5707, 4.712485), (5.951573, 5.951573), (-0.5, 5.783185), (0.1, 0.331613)],
+)
+def test_joint_outside_its_limits_in_a_named_pose_is_a_turn_further_or_at_the_limit(
+    value: float, taken: float
+) -> None:
+    kinova = robots.example("kinova_description/robots/kinova.urdf")
+    robot = with_states(Robot.from_urdf(kinova, "fixed"), up={"j2s6s200_joint_3": value})
+    posture = named_posture(robot, "up")
+    position = posture.q[robot.q_offsets[robot.joint_names.index("j2s6s200_joint_3")]]
+    assert position == pytest.approx(taken, abs=1e-5)
+    assert not outside_limits(robot, posture.q)
+    assert [words.rpartition("; ")[2] for words in posture.outside] == (
+        [] if value == taken else [f"{position:.6g} is taken"]
+    )
 
 
 def test_loops_are_closed_at_a_named_pose() -> None:
