@@ -64,13 +64,13 @@ def test_vmap_of_4096() -> None:
 
 def test_a_definition_that_was_loaded_anew_is_another_function(own_algorithms) -> None:
     """As a cell of a notebook that is run again registers under the same name."""
-    ltl, q = registry.get("ltl"), jnp.array([0.3, 0.2])
+    efpa, q = registry.get("efpa"), jnp.array([0.3, 0.2])
     for scale in (1.0, 2.0):
 
         @registry.register("scaled")
         def scaled(tree, K, x, scale=scale):
-            """LTL, times a number."""
-            return [[scale * entry for entry in row] for row in ltl.function(tree, K, x)]
+            """EFPA, times a number."""
+            return [[scale * entry for entry in row] for row in efpa.function(tree, K, x)]
 
         found = door.jax_function(PLAIN, "scaled")(q)
         assert close(found, scale * np.asarray(door.jax_function(PLAIN)(q)), 1e-9)

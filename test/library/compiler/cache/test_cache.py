@@ -184,7 +184,7 @@ def test_an_algorithm_without_a_source_file_is_not_cached(own_kernels: Path, mon
     for scale in (1.0, 2.0):
         # Two functions of one source.
         def ltl(tree, K, x, scale=scale):
-            G = algorithms.get("ltl").function(tree, K, x)
+            G = algorithms.get("pv_osim").function(tree, K, x)
             return [[scale * entry for entry in row] for row in G]
 
         mine = TreeAlgorithm(ltl, clusters=False, version=1)
