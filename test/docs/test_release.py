@@ -190,6 +190,10 @@ def test_the_library_needs_what_the_component_says_of_it(library: Path) -> None:
     setup = (ROOT / "setup.py").read_text(encoding="utf-8")
     needed = re.findall(r'"([^"]+)"', listed)
     assert len(needed) == 5 and all(f'"{each}"' in setup for each in needed)
+    recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    run = recipe.partition("  run:\n")[2].partition("\n\n")[0]
+    of_conda = [line.strip(" -").replace(" ", "") for line in run.splitlines()]
+    assert of_conda == ["python>=${{python_min}}", *needed]
     extras = text.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
     found = re.findall(r"^(\w+) = \[(.*?)\]$", extras, re.MULTILINE | re.DOTALL)
     assert len(found) == 7
