@@ -17,8 +17,6 @@ ROOT = Path(__file__).resolve().parents[1]
 MESSAGES = "msg"
 _LEFT_OUT = ("colcon_defaults.yaml",)
 """Files that are of use for nested packages alone."""
-_PLACEHOLDER = "delassus-ros.example"
-"""Host of the addresses until the project has a true one; ``.example`` is reserved."""
 
 
 def tracked() -> list[Path]:
@@ -59,12 +57,6 @@ def lay_out_library(folder: Path) -> None:
         shutil.copy2(ROOT / file, folder / target)
 
 
-def with_placeholders(folder: Path) -> list[Path]:
-    """Return the files of a laid-out release that have placeholders for addresses."""
-    files = [file for file in folder.rglob("*") if file.suffix in (".xml", ".toml")]
-    return sorted(file for file in files if _PLACEHOLDER in file.read_text(encoding="utf-8"))
-
-
 def main() -> int:
     """Lay out a release; return the exit status."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition(":")[0])
@@ -84,12 +76,6 @@ def main() -> int:
         print(f"{folder} cannot be written: {error}", file=sys.stderr)
         return 1
     print("\n".join(map(str, packages)))
-    if found := with_placeholders(folder):
-        print(
-            f"{_PLACEHOLDER} is a placeholder; replace it before publication in "
-            f"{', '.join(map(str, found))}",
-            file=sys.stderr,
-        )
     return 0
 
 

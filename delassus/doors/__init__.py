@@ -27,5 +27,5 @@ def needed(name: str) -> Any:
             raise
         raise MissingPackageError(
             f"delassus.doors.{name} needs the package {name}, which is not installed: "
-            f"pip install 'delassus_ros[{name}]'"
+            f"pip install {name}"
         ) from None

@@ -18,6 +18,8 @@ import delassus
 
 ROOT = Path(__file__).resolve().parents[2]
 MANIFESTS = ("package.xml", "msg/package.xml")
+TEXTS = (".html", ".md", ".py", ".rst")
+"""Suffixes of pages and of sources with error messages."""
 VERSION = delassus.__version__
 
 
@@ -29,6 +31,44 @@ def urls_of(manifest: str) -> dict[str, str]:
 def test_the_manifests_have_the_addresses_of_the_project() -> None:
     found = [urls_of(manifest) for manifest in MANIFESTS]
     assert set(found[0]) == {"website", "repository", "bugtracker"} and found[0] == found[1]
+
+
+def test_addresses_of_all_manifests_come_from_one_file(tmp_path: Path) -> None:
+    script, settings = "scripts/addresses.py", "packaging/addresses.ini"
+    manifests = [*MANIFESTS, "msg/pyproject.toml", "packaging/library/pyproject.toml",
+                 "packaging/conda/recipe.yaml"]  # fmt: skip
+    for name in (script, settings, *manifests):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+
+    def write() -> tuple[int, str]:
+        command = [sys.executable, tmp_path / script]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return done.returncode, done.stderr
+
+    has_placeholders = ".example" in (ROOT / settings).read_text().partition("[addresses]")[2]
+    status, words = write()
+    assert (status, words.startswith("Placeholders")) == (int(has_placeholders), has_placeholders)
+    for name in manifests:
+        assert (tmp_path / name).read_bytes() == (ROOT / name).read_bytes(), name
+    # Other addresses replace all of the present ones.
+    (tmp_path / settings).write_text(
+        "[addresses]\nwebsite = https://a.test/docs\nrepository = https://b.test/c\n"
+        "bugtracker = https://b.test/c/-/issues\nemail = d@e.test\n"
+    )
+    assert write() == (0, "")
+    for name in manifests:
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        assert "https://b.test/c" in text and ".example" not in text, name
+        assert ("d@e.test" in text and "https://a.test/docs" in text) or "recipe" in name, name
+
+
+def test_users_meet_no_placeholder() -> None:
+    places = [ROOT / name for name in ("docs", "delassus", "delassus_ros", "examples", "msg")]
+    files = [file for place in places for file in place.rglob("*") if file.suffix in TEXTS]
+    assert len(files) > 500
+    texts = {file: file.read_text(encoding="utf-8") for file in (*files, ROOT / "README.md")}
+    assert not [file for file, text in texts.items() if "delassus-ros.example" in text]
 
 
 @pytest.mark.parametrize("name", ["delassus_ros", "delassus_msgs"])
@@ -69,10 +109,7 @@ def test_packages_of_a_release_are_side_by_side(tmp_path: Path) -> None:
     if shutil.which("git") is None or not (ROOT / ".git").exists():
         pytest.skip("this is no repository of git")
     command = [sys.executable, str(ROOT / "scripts" / "lay_out_release.py"), str(tmp_path / "r")]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    # Who publishes is told of addresses that are none.
-    placeholders = any(".example" in (ROOT / manifest).read_text() for manifest in MANIFESTS)
-    assert ("is a placeholder; replace it" in done.stderr) == placeholders
+    subprocess.run(command, check=True, capture_output=True)
     # An example in a package is none of the release: colcon and bloom do not look for it.
     found = (path.relative_to(tmp_path / "r") for path in tmp_path.rglob("package.xml"))
     manifests = sorted(path for path in found if "examples" not in path.parts)
@@ -153,6 +190,10 @@ def test_the_library_needs_what_the_component_says_of_it(library: Path) -> None:
     setup = (ROOT / "setup.py").read_text(encoding="utf-8")
     needed = re.findall(r'"([^"]+)"', listed)
     assert len(needed) == 5 and all(f'"{each}"' in setup for each in needed)
+    recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    run = recipe.partition("  run:\n")[2].partition("\n\n")[0]
+    of_conda = [line.strip(" -").replace(" ", "") for line in run.splitlines()]
+    assert of_conda == ["python>=${{python_min}}", *needed]
     extras = text.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
     found = re.findall(r"^(\w+) = \[(.*?)\]$", extras, re.MULTILINE | re.DOTALL)
     assert len(found) == 7
@@ -176,6 +217,9 @@ def test_a_wheel_of_the_library_computes_without_the_component(
     shutil.unpack_archive(wheel, tmp_path / "site", "zip")
     (metadata,) = tmp_path.glob("site/delassus-*.dist-info/METADATA")
     text = metadata.read_text(encoding="utf-8")
+    addresses = r"^(Project-URL|Maintainer-email): .*$"  # those of the repository of both packages
+    assert len(re.findall(addresses, text, re.MULTILINE)) == 4
+    text = re.sub(addresses, "", text, flags=re.MULTILINE)
     assert f"Version: {VERSION}" in text and not re.search(r"\bros", text, re.IGNORECASE)
     assert not list(tmp_path.glob("site/delassus_*"))
     code = (

@@ -22,7 +22,6 @@ SRDF = """<robot name="arm">
 MJCF = """<mujoco><worldbody><body name="arm"><joint name="hip" axis="0 1 0"/>
   <geom size="0.1" pos="0.3 0 0"/><site name="tip" pos="0.5 0 0"/></body></worldbody>
   <keyframe><key qpos="0.25"/></keyframe></mujoco>"""
-ELBOW = Robot.from_urdf(robots.shared("ur5"), "fixed").joint_names.index("elbow_joint")
 TOOL = ("--base", "fixed", "--contact", "tool0")
 
 
@@ -36,6 +35,7 @@ def _arm(tmp_path: Path) -> str:
 
 
 def test_file_beside_the_urdf_has_the_first_posture_and_the_poses_of_q(capsys, arm: str) -> None:
+    elbow = Robot.from_urdf(arm, "fixed").joint_names.index("elbow_joint")
     command = ("compute", arm, *TOOL)
     computed = output(capsys, *command)
     Path(arm).with_suffix(".srdf").write_text(SRDF)
@@ -44,11 +44,11 @@ def test_file_beside_the_urdf_has_the_first_posture_and_the_poses_of_q(capsys, a
     assert output(capsys, *command, "--q", "home") == first
     assert output(capsys, *command, "--q", "pose") == computed
     assert not any(answer(capsys, *command, "--q", "neutral")["q"])
-    assert answer(capsys, *command, "--q", "up")["q"][ELBOW] == 0.5
+    assert answer(capsys, *command, "--q", "up")["q"][elbow] == 0.5
     # Joints that --q leaves out are as in the first posture; --degrees is about numbers alone.
     some = answer(capsys, *command, "--q", "wrist_1_joint=0.25", "--degrees")["q"]
-    assert some[ELBOW] == 1.5 and np.rad2deg(some).max() < 90
-    assert answer(capsys, *command, "--q", "up", "--degrees")["q"][ELBOW] == 0.5
+    assert some[elbow] == 1.5 and np.rad2deg(some).max() < 90
+    assert answer(capsys, *command, "--q", "up", "--degrees")["q"][elbow] == 0.5
 
 
 def test_inspect_lists_poses(capsys, arm: str) -> None:
