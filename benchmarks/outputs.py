@@ -122,7 +122,7 @@ def measured(case: Case, seconds: float) -> Result:
     given: dict[str, Array] = {}
     for name, outputs in (*SETS.items(), ("constrained", DYNAMICS)):
         own = Problem(problem.robot, problem.contacts, problem.axes, outputs)
-        solver = DelassusSolver(own)
+        solver = DelassusSolver(own, CHOSEN)
         bound = solver.bind()
         for port, values in random_inputs(own, 0).items():
             if port != "q":
