@@ -20,7 +20,9 @@ def test_page_is_its_prose_filled_with_its_results(name: str) -> None:
 
 
 def test_pages_are_all_listed() -> None:
-    results = {str(file.relative_to(DOCS).with_suffix("")) for file in DOCS.rglob("*.json")}
+    # docs/jupyter has the kernel that runs the blocks of pages.
+    files = {file.relative_to(DOCS) for file in DOCS.rglob("*.json")}
+    results = {str(file.with_suffix("")) for file in files if file.parts[0] != "jupyter"}
     assert results == set(NAMES) and len(NAMES) == 13
 
 
