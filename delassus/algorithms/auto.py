@@ -204,6 +204,7 @@ def decide(problem: Problem, generic: bool, rooted: bool = True) -> Plan:
     return min(plans, key=total)
 
 
+@lru_cache(maxsize=16)
 def _routes(problem: Problem, generic: bool, rooted: bool) -> Routes:
     """Return the cheapest routes to G alone; with `rooted` from any root."""
     tree = tree_of(problem)

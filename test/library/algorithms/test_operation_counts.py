@@ -175,6 +175,7 @@ def test_auto_counts_few_candidates_for_legged_robots(name: str, most: int, monk
             return super().__call__(function)
 
     monkeypatch.setattr(auto, "OperationCounter", Counter)
+    auto._routes.cache_clear()
     auto.decide.__wrapped__(problem, generic=False)
     assert 1 <= len(counted) <= most
 
